@@ -1,0 +1,11 @@
+// One function for each part of the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace sapwood::bindings {
+
+void bind_label_tree(nanobind::module_& m);
+void bind_rows(nanobind::module_& m);
+
+}  // namespace sapwood::bindings

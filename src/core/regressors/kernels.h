@@ -1,0 +1,107 @@
+// The hot loops, one table of them per instruction set. Everything here is plain data: the kernels are compiled
+// several times with different flags and must share no inline code with the rest of the core (see lanes.h).
+#pragma once
+
+#include <cstdint>
+
+#include "rows.h"
+
+namespace sapwood {
+
+constexpr int kBankLanes = 16;      // regressors in a bank: one 64-byte line of weights per feature
+constexpr int kGroupBanks = 16;     // banks in a group: they share one index of features
+constexpr uint32_t kNoKey = ~0u;    // an empty slot of a packed group's index
+constexpr int32_t kNoTarget = INT32_MIN;
+
+enum class Loss : int32_t { squared_hinge, logistic };
+
+// The joint problem of one bank: 16 linear regressors over the same rows.
+struct BankProblem {
+  const int32_t* rows;         // n: row numbers in X, or null for 0 .. n-1
+  const uint16_t* positive;    // n: bit l says that the row is positive for lane l
+  const float* row_scale;      // by number in X: factor of each row, or null
+  const float* row_weight;     // by number in X: importance of each row, or null
+  const float* lane_weight;    // 16: importance of a lane's positive rows, or null
+  const int* stop;             // set by another thread when the user interrupts
+  int64_t n;
+  int64_t n_features;
+  uint64_t seed;
+  uint16_t lanes;              // bit l says that lane l is in use
+  Loss loss;
+  int32_t passes;
+  float C;
+  float tolerance;
+  float step;
+};
+
+// Memory that a solver works in. Arrays of lanes are 64-byte aligned.
+struct BankWork {
+  float* weights;      // (n_features + 1) x 16, the last line is the bias
+  float* per_row;      // n x 16: the dual variables (dual coordinate descent only)
+  float* per_feature;  // (n_features + 1) x 16: squared gradients (AdaGrad only)
+  float* norm;         // n: squared length of each row, bias included
+  int32_t* order;      // n
+};
+
+struct PackedForest;  // see packed_forest.h
+
+struct TopLabel {
+  float score;  // logarithm of the label's probability along its path
+  int32_t label;
+};
+
+// Scratch for the prediction of one row; every array is as long as the model may ask for.
+struct SearchWork {
+  TopLabel* nodes;       // candidates for the beam
+  TopLabel* beam;        // the beam
+  TopLabel* heap;        // the best labels so far, the worst of them first
+  float* scores;         // banks of one node x 16
+  float* label_sum;      // labels: summed probability over the trees (several trees only)
+  int32_t* label_seen;   // labels met (several trees only)
+};
+
+struct SearchOptions {
+  int32_t beam;
+  int32_t top;
+  float row_scale;      // the row's values are multiplied by this
+  float min_log_share;  // nodes whose log score is below the best's by more than this are dropped
+};
+
+struct Kernels {
+  const char* name;
+  void (*dual_csr32)(const CsrRows<int32_t>&, const BankProblem&, const BankWork&);
+  void (*dual_csr64)(const CsrRows<int64_t>&, const BankProblem&, const BankWork&);
+  void (*dual_dense)(const DenseRows&, const BankProblem&, const BankWork&);
+  void (*adagrad_csr32)(const CsrRows<int32_t>&, const BankProblem&, const BankWork&);
+  void (*adagrad_csr64)(const CsrRows<int64_t>&, const BankProblem&, const BankWork&);
+  void (*adagrad_dense)(const DenseRows&, const BankProblem&, const BankWork&);
+  int32_t (*search_row32)(const PackedForest&, const Row<int32_t>&, const SearchOptions&, const SearchWork&);
+  int32_t (*search_row64)(const PackedForest&, const Row<int64_t>&, const SearchOptions&, const SearchWork&);
+
+  void (*score_row32)(const PackedForest&, int32_t group, const Row<int32_t>&, float row_scale, float* scores);
+  void (*score_row64)(const PackedForest&, int32_t group, const Row<int64_t>&, float row_scale, float* scores);
+
+  int32_t search(const PackedForest& f, const Row<int32_t>& row, const SearchOptions& o, const SearchWork& w) const {
+    return search_row32(f, row, o, w);
+  }
+  int32_t search(const PackedForest& f, const Row<int64_t>& row, const SearchOptions& o, const SearchWork& w) const {
+    return search_row64(f, row, o, w);
+  }
+  void score(const PackedForest& f, int32_t group, const Row<int32_t>& row, float scale, float* scores) const {
+    score_row32(f, group, row, scale, scores);
+  }
+  void score(const PackedForest& f, int32_t group, const Row<int64_t>& row, float scale, float* scores) const {
+    score_row64(f, group, row, scale, scores);
+  }
+  void dual(const CsrRows<int32_t>& x, const BankProblem& p, const BankWork& w) const { dual_csr32(x, p, w); }
+  void dual(const CsrRows<int64_t>& x, const BankProblem& p, const BankWork& w) const { dual_csr64(x, p, w); }
+  void dual(const DenseRows& x, const BankProblem& p, const BankWork& w) const { dual_dense(x, p, w); }
+  void adagrad(const CsrRows<int32_t>& x, const BankProblem& p, const BankWork& w) const { adagrad_csr32(x, p, w); }
+  void adagrad(const CsrRows<int64_t>& x, const BankProblem& p, const BankWork& w) const { adagrad_csr64(x, p, w); }
+  void adagrad(const DenseRows& x, const BankProblem& p, const BankWork& w) const { adagrad_dense(x, p, w); }
+};
+
+// The kernels of this machine, or of the instruction set named by SAPWOOD_ISA (avx512, avx2, baseline).
+const Kernels& kernels();
+
+}  // namespace sapwood

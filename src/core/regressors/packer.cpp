@@ -1,0 +1,188 @@
+#include "regressors/packer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include "regressors/half.h"
+
+namespace sapwood {
+
+namespace {
+
+constexpr int64_t kLinesPerBucket = 12;  // of 16 slots: few buckets are full, so few lookups need a second one
+
+void append_weight(std::vector<uint16_t>& out, float weight, bool half) {
+  if (half) {
+    out.push_back(to_half(weight));
+  } else {
+    const auto bits = std::bit_cast<uint32_t>(weight);
+    out.push_back(static_cast<uint16_t>(bits));
+    out.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+BankLines pack_bank(const float* weights, int64_t n_features, std::span<const int32_t> features, uint16_t lanes,
+                    float prune, bool half) {
+  BankLines out;
+  for (int64_t f = 0; f < n_features; ++f) {
+    const float* const line = weights + 16 * f;
+    uint16_t kept = 0;
+    for (int l = 0; l < kBankLanes; ++l) {
+      const float size = std::fabs(line[l]);
+      kept |= static_cast<uint16_t>((size >= prune && size > 0.0f) << l);
+    }
+    kept &= lanes;
+    if (!kept) continue;
+    out.feature.push_back(features.empty() ? static_cast<int32_t>(f) : features[static_cast<size_t>(f)]);
+    out.lanes.push_back(kept);
+    for (unsigned left = kept; left; left &= left - 1) append_weight(out.weights, line[std::countr_zero(left)], half);
+  }
+  out.bias.assign(weights + 16 * n_features, weights + 16 * n_features + kBankLanes);
+  return out;
+}
+
+PackedGroup pack_group(std::span<const BankLines> banks, bool half) {
+  // A line of the group is put together from the lines that its banks have for one feature.
+  struct Piece {
+    int32_t feature;
+    int32_t bank;
+    uint32_t line;
+    uint32_t weight;  // where its weights begin in the bank's
+  };
+  std::vector<Piece> pieces;
+  const uint32_t units = half ? 1 : 2;
+  PackedGroup group;
+  for (size_t b = 0; b < banks.size(); ++b) {
+    uint32_t weight = 0;
+    for (size_t i = 0; i < banks[b].feature.size(); ++i) {
+      pieces.push_back({banks[b].feature[i], static_cast<int32_t>(b), static_cast<uint32_t>(i), weight});
+      weight += units * static_cast<uint32_t>(std::popcount(banks[b].lanes[i]));
+    }
+    append(group.bias, banks[b].bias);
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    return a.feature != b.feature ? a.feature < b.feature : a.bank < b.bank;
+  });
+  int64_t n_lines = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) n_lines += i == 0 || pieces[i].feature != pieces[i - 1].feature;
+  const auto n_buckets = static_cast<uint32_t>((n_lines + kLinesPerBucket - 1) / kLinesPerBucket);
+  group.keys.assign(size_t{16} * n_buckets, kNoKey);
+  group.lines.assign(size_t{16} * n_buckets, 0);
+
+  for (size_t i = 0; i < pieces.size();) {
+    const int32_t feature = pieces[i].feature;
+    if (group.pool.size() > std::numeric_limits<uint32_t>::max()) throw std::length_error("a group of banks is too large");
+    const auto line = static_cast<uint32_t>(group.pool.size());
+    group.pool.push_back(0);
+    for (; i < pieces.size() && pieces[i].feature == feature; ++i) {
+      const BankLines& bank = banks[static_cast<size_t>(pieces[i].bank)];
+      const uint16_t lanes = bank.lanes[pieces[i].line];
+      group.pool[line] |= static_cast<uint16_t>(1u << pieces[i].bank);
+      group.pool.push_back(lanes);
+      const auto first = bank.weights.begin() + pieces[i].weight;
+      group.pool.insert(group.pool.end(), first, first + units * static_cast<uint32_t>(std::popcount(lanes)));
+    }
+    size_t slot = size_t{16} * home_bucket(static_cast<uint32_t>(feature), n_buckets);
+    while (group.keys[slot] != kNoKey) slot = slot + 1 == group.keys.size() ? 0 : slot + 1;
+    group.keys[slot] = static_cast<uint32_t>(feature);
+    group.lines[slot] = line;
+  }
+  return group;
+}
+
+void ForestArrays::add_node(std::span<PackedGroup> groups, std::span<const int32_t> children, int32_t n_labels) {
+  for (const PackedGroup& group : groups) {
+    append(keys, group.keys);
+    append(lines, group.lines);
+    append(pool, group.pool);
+    append(bias, group.bias);
+    group_banks.push_back(static_cast<int32_t>(bias.size() / kBankLanes));
+    group_buckets.push_back(static_cast<int64_t>(keys.size() / 16));
+    group_pool.push_back(static_cast<int64_t>(pool.size()));
+  }
+  node_groups.push_back(static_cast<int32_t>(group_banks.size()) - 1);
+  node_labels.push_back(n_labels);
+  targets.insert(targets.end(), children.begin(), children.end());
+  targets.resize(bias.size(), kNoTarget);
+}
+
+void ForestArrays::finish() { pool.resize(pool.size() + kExpandReach / sizeof(uint16_t), 0); }
+
+namespace {
+
+void require(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(std::string("the model is damaged: ") + what);
+}
+
+template <class Offset>
+void check_offsets(const Offset* offsets, int64_t n, int64_t end, const char* what) {
+  require(offsets[0] == 0 && offsets[n] == end, what);
+  for (int64_t i = 0; i < n; ++i) require(offsets[i] <= offsets[i + 1], what);
+}
+
+// Every line of the group must end before `end`.
+void check_line(const PackedForest& f, int64_t at, int64_t end, int banks_in_group) {
+  require(at < end, "a line lies outside its group");
+  const uint16_t banks = f.pool[at++];
+  require(std::bit_width(banks) <= banks_in_group, "a line names a bank that is not there");
+  for (unsigned left = banks; left; left &= left - 1) {
+    require(at < end, "a line runs over the end of its group");
+    at += 1 + std::popcount(f.pool[at]) * (f.half ? 1 : 2);
+  }
+  require(at <= end, "a line runs over the end of its group");
+}
+
+void check_targets(const PackedForest& f, int32_t node) {
+  for (int32_t g = f.node_groups[node]; g < f.node_groups[node + 1]; ++g) {
+    for (int32_t b = f.group_banks[g]; b < f.group_banks[g + 1]; ++b) {
+      const int32_t* const target = f.targets + int64_t{16} * b;
+      const bool nodes = target[0] >= 0;
+      for (int l = 0; l < kBankLanes; ++l) {
+        if (target[l] == kNoTarget) continue;
+        require((target[l] >= 0) == nodes, "a bank mixes nodes and labels");
+        require(l == 0 || target[l - 1] != kNoTarget, "a bank has a gap between its lanes");
+        // children come after their parents: a walk down always ends
+        if (nodes) require(target[l] > node && target[l] < f.n_nodes, "a lane leads to a node that is not there");
+        if (!nodes) require(~target[l] < f.n_labels, "a lane leads to a label that is not there");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void check_forest(const PackedForest& f, int64_t n_buckets, int64_t pool_size) {
+  const int64_t padding = kExpandReach / static_cast<int64_t>(sizeof(uint16_t));
+  require(pool_size >= padding, "the pool of weights is too short");
+  require(f.n_trees > 0 && f.n_nodes > 0 && f.n_labels > 0, "it is empty");
+  check_offsets(f.node_groups, f.n_nodes, f.n_groups, "its nodes");
+  check_offsets(f.group_banks, f.n_groups, f.n_banks, "its groups");
+  check_offsets(f.group_buckets, f.n_groups, n_buckets, "its index of features");
+  check_offsets(f.group_pool, f.n_groups, pool_size - padding, "its weights");
+  for (int32_t t = 0; t < f.n_trees; ++t) require(f.roots[t] >= 0 && f.roots[t] < f.n_nodes, "a root is not there");
+  for (int32_t v = 0; v < f.n_nodes; ++v) {
+    require(f.node_labels[v] >= 0 && f.node_labels[v] <= f.n_labels, "a node counts more labels than there are");
+    check_targets(f, v);
+  }
+  for (int32_t g = 0; g < f.n_groups; ++g) {
+    const int32_t banks = f.group_banks[g + 1] - f.group_banks[g];
+    require(banks <= kGroupBanks, "a group has too many banks");
+    for (int64_t slot = 16 * f.group_buckets[g]; slot < 16 * f.group_buckets[g + 1]; ++slot) {
+      if (f.keys[slot] != kNoKey) check_line(f, f.group_pool[g] + f.lines[slot], f.group_pool[g + 1], banks);
+    }
+  }
+}
+
+}  // namespace sapwood

@@ -1,0 +1,290 @@
+#include "trees/label_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "aligned.h"
+#include "solvers/random.h"
+
+namespace sapwood {
+
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// What a thread needs to train banks, kept from one bank to the next.
+struct Workspace {
+  AlignedBuffer<float> weights, per_row, per_feature;
+  std::vector<float> norm;
+  std::vector<int32_t> order;
+  std::vector<uint16_t> positive;
+  std::vector<int32_t> place;     // by row of X: its place among a node's rows, or -1
+  std::vector<int32_t> local_of;  // by column of X: its place among a node's features, or -1
+  // a node's own copy of its rows: the features that occur in it, numbered anew
+  std::vector<int32_t> rows;
+  std::vector<int32_t> features;
+  std::vector<int32_t> indptr;
+  std::vector<int32_t> indices;
+  std::vector<float> values;
+};
+
+template <class Rows>
+class ForestTrainer {
+ public:
+  ForestTrainer(const Rows& X, const LabelRows& label_rows, const std::vector<TreeShape>& shapes,
+                const Importance& importance, const TrainOptions& options, Monitor& monitor)
+      : X_(X), label_rows_(label_rows), shapes_(shapes), importance_(importance), options_(options), monitor_(monitor),
+        work_(static_cast<size_t>(options.n_threads)) {}
+
+  ForestArrays train() {
+    // The root's banks see all rows, as they are: one task each. Any other node is one task: its rows are gathered and
+    // copied once for all of its banks. Large tasks start first.
+    for (size_t t = 0; t < shapes_.size(); ++t) {
+      const auto& nodes = shapes_[t].nodes;
+      banks_.emplace_back(nodes.size());
+      for (size_t v = 0; v < nodes.size(); ++v) {
+        const int64_t n_banks = bank_count(nodes[v]);
+        banks_[t][v].resize(static_cast<size_t>(n_banks));
+        if (v == 0) {
+          for (int64_t b = 0; b < n_banks; ++b) tasks_.push_back({t, v, b, X_.n_rows});
+        } else {
+          tasks_.push_back({t, v, -1, n_banks * examples_below(shapes_[t], nodes[v])});
+        }
+      }
+    }
+    std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    monitor_.total = std::accumulate(tasks_.begin(), tasks_.end(), int64_t{0},
+                                     [](int64_t sum, const Task& task) { return sum + task.cost; });
+    parallel_for(static_cast<int64_t>(tasks_.size()), options_.n_threads, monitor_, [&](int64_t i, int thread) {
+      const Task& task = tasks_[static_cast<size_t>(i)];
+      Workspace& work = work_[static_cast<size_t>(thread)];
+      if (task.bank >= 0) {
+        train_root_bank(task, work);
+      } else {
+        train_node(task, work);
+      }
+      monitor_.done += task.cost;
+    });
+    return pack();
+  }
+
+ private:
+  struct Task {
+    size_t tree, node;
+    int64_t bank;  // or -1: all banks of the node
+    int64_t cost;
+  };
+
+  static int64_t bank_count(const ShapeNode& node) {
+    return ceil_div(static_cast<int64_t>(node.children.size()), kBankLanes);
+  }
+
+  int64_t examples_below(const TreeShape& shape, const ShapeNode& node) const {
+    int64_t n = 0;
+    for (int64_t i = node.begin; i < node.end; ++i) n += label_rows_.count(shape.order[static_cast<size_t>(i)]);
+    return n;
+  }
+
+  // Calls visit(row) for every row of every label below a child.
+  template <class Visit>
+  void for_each_row(const TreeShape& shape, int32_t child, Visit visit) const {
+    const auto of_label = [&](int32_t label) {
+      for (int64_t k = label_rows_.indptr[static_cast<size_t>(label)]; k < label_rows_.indptr[static_cast<size_t>(label) + 1]; ++k) {
+        visit(label_rows_.rows[static_cast<size_t>(k)]);
+      }
+    };
+    if (child < 0) return of_label(~child);
+    const ShapeNode& node = shape.nodes[static_cast<size_t>(child)];
+    for (int64_t i = node.begin; i < node.end; ++i) of_label(shape.order[static_cast<size_t>(i)]);
+  }
+
+  // Trains the bank of children [first, first + 16) on rows whose place in the problem is place(row).
+  template <class Problem, class Place>
+  BankLines train_bank(const Problem& rows, const Task& task, int64_t bank, std::span<const int32_t> features,
+                       const BankProblem& base, Place place, Workspace& work) {
+    const TreeShape& shape = shapes_[task.tree];
+    const auto& children = shape.nodes[task.node].children;
+    const auto first = static_cast<size_t>(bank) * kBankLanes;
+    const size_t n_lanes = std::min<size_t>(kBankLanes, children.size() - first);
+    BankProblem p = base;
+    p.lanes = static_cast<uint16_t>((1u << n_lanes) - 1);
+    work.positive.assign(static_cast<size_t>(p.n), 0);
+    std::array<float, kBankLanes> lane_weight{};
+    lane_weight.fill(1.0f);
+    for (size_t l = 0; l < n_lanes; ++l) {
+      const int32_t child = children[first + l];
+      if (child == kNoTarget) {
+        p.lanes &= static_cast<uint16_t>(~(1u << l));
+        continue;
+      }
+      for_each_row(shape, child, [&](int32_t row) { work.positive[static_cast<size_t>(place(row))] |= static_cast<uint16_t>(1u << l); });
+      if (importance_.label_weight) lane_weight[l] = mean_label_weight(shape, child);
+    }
+    if (importance_.label_weight) p.lane_weight = lane_weight.data();
+    p.positive = work.positive.data();
+    p.seed = Random(options_.seed + (static_cast<uint64_t>(task.tree) << 48) + (static_cast<uint64_t>(task.node) << 16) +
+                    static_cast<uint64_t>(bank)).next();
+
+    const auto lines = static_cast<size_t>(p.n_features + 1);
+    const auto n = static_cast<size_t>(p.n);
+    work.norm.resize(n);
+    work.order.resize(n);
+    const bool dual = options_.solver == Solver::dual;
+    const BankWork memory{work.weights.ensure(lines * kBankLanes), dual ? work.per_row.ensure(n * kBankLanes) : nullptr,
+                          dual ? nullptr : work.per_feature.ensure(lines * kBankLanes), work.norm.data(), work.order.data()};
+    if (dual) {
+      kernels().dual(rows, p, memory);
+    } else {
+      kernels().adagrad(rows, p, memory);
+    }
+    return pack_bank(memory.weights, p.n_features, features, p.lanes, options_.prune, options_.half);
+  }
+
+  float mean_label_weight(const TreeShape& shape, int32_t child) const {
+    if (child < 0) return importance_.label_weight[~child];
+    double sum = 0, count = 0;
+    const ShapeNode& node = shape.nodes[static_cast<size_t>(child)];
+    for (int64_t i = node.begin; i < node.end; ++i) {
+      const int32_t label = shape.order[static_cast<size_t>(i)];
+      const auto rows = static_cast<double>(label_rows_.count(label));
+      sum += rows * importance_.label_weight[label];
+      count += rows;
+    }
+    return static_cast<float>(sum / std::max(count, 1.0));
+  }
+
+  BankProblem problem() const {
+    BankProblem p{};
+    p.stop = &monitor_.stop;
+    p.loss = options_.loss;
+    p.passes = options_.passes;
+    p.C = options_.C;
+    p.tolerance = options_.tolerance;
+    p.step = options_.step;
+    return p;
+  }
+
+  void train_root_bank(const Task& task, Workspace& work) {
+    BankProblem p = problem();
+    p.n = X_.n_rows;
+    p.n_features = X_.n_columns;
+    p.row_scale = importance_.row_scale;
+    p.row_weight = importance_.row_weight;
+    banks_[task.tree][task.node][static_cast<size_t>(task.bank)] =
+        train_bank(X_, task, task.bank, {}, p, [](int32_t row) { return row; }, work);
+  }
+
+  void train_node(const Task& task, Workspace& work) {
+    gather_rows(task, work);
+    const CsrRows<int32_t> local = copy_rows(work);
+    BankProblem p = problem();
+    p.n = local.n_rows;
+    p.n_features = local.n_columns;
+    std::vector<float> weights;
+    if (importance_.row_weight) {
+      for (const int32_t row : work.rows) weights.push_back(importance_.row_weight[row]);
+      p.row_weight = weights.data();
+    }
+    auto& banks = banks_[task.tree][task.node];
+    for (size_t b = 0; b < banks.size() && !monitor_.stopped(); ++b) {
+      banks[b] = train_bank(local, task, static_cast<int64_t>(b), work.features, p,
+                            [&](int32_t row) { return work.place[static_cast<size_t>(row)]; }, work);
+    }
+    for (const int32_t row : work.rows) work.place[static_cast<size_t>(row)] = -1;
+  }
+
+  // work.rows: the rows that have a label below the node, ascending; work.place tells where each stands.
+  void gather_rows(const Task& task, Workspace& work) {
+    const TreeShape& shape = shapes_[task.tree];
+    if (work.place.empty()) work.place.assign(static_cast<size_t>(X_.n_rows), -1);
+    work.rows.clear();
+    for (const int32_t child : shape.nodes[task.node].children) {
+      if (child == kNoTarget) continue;
+      for_each_row(shape, child, [&](int32_t row) {
+        int32_t& place = work.place[static_cast<size_t>(row)];
+        if (place < 0) work.rows.push_back(row);
+        place = 0;
+      });
+    }
+    std::sort(work.rows.begin(), work.rows.end());
+    for (size_t i = 0; i < work.rows.size(); ++i) work.place[static_cast<size_t>(work.rows[i])] = static_cast<int32_t>(i);
+  }
+
+  // The node's rows, scaled, with only the features that occur in them: what the solver visits again and again then
+  // lies close together.
+  CsrRows<int32_t> copy_rows(Workspace& work) {
+    if (work.local_of.empty()) work.local_of.assign(static_cast<size_t>(X_.n_columns), -1);
+    work.features.clear();
+    work.indices.clear();
+    work.values.clear();
+    work.indptr.assign(1, 0);
+    for (const int32_t number : work.rows) {
+      const auto row = X_.row(number);
+      const float scale = importance_.row_scale ? importance_.row_scale[number] : 1.0f;
+      for (int64_t k = 0; k < row.count; ++k) {
+        if (row.value[k] == 0.0f) continue;
+        int32_t& local = work.local_of[static_cast<size_t>(row.index[k])];
+        if (local < 0) {
+          local = static_cast<int32_t>(work.features.size());
+          work.features.push_back(static_cast<int32_t>(row.index[k]));
+        }
+        work.indices.push_back(local);
+        work.values.push_back(scale * row.value[k]);
+      }
+      work.indptr.push_back(static_cast<int32_t>(work.indices.size()));
+    }
+    for (const int32_t f : work.features) work.local_of[static_cast<size_t>(f)] = -1;
+    return {work.indptr.data(), work.indices.data(), work.values.data(), static_cast<int64_t>(work.rows.size()),
+            static_cast<int64_t>(work.features.size())};
+  }
+
+  ForestArrays pack() {
+    ForestArrays out;
+    for (size_t t = 0; t < shapes_.size(); ++t) {
+      const auto& nodes = shapes_[t].nodes;
+      const auto root = static_cast<int32_t>(out.node_labels.size());
+      out.roots.push_back(root);
+      for (size_t v = 0; v < nodes.size(); ++v) {
+        std::vector<PackedGroup> groups;
+        const std::span<const BankLines> banks = banks_[t][v];
+        for (size_t b = 0; b < banks.size(); b += kGroupBanks) {
+          groups.push_back(pack_group(banks.subspan(b, std::min<size_t>(kGroupBanks, banks.size() - b)), options_.half));
+        }
+        std::vector<int32_t> children = nodes[v].children;
+        for (int32_t& child : children) child += child >= 0 ? root : 0;
+        out.add_node(groups, children, static_cast<int32_t>(nodes[v].end - nodes[v].begin));
+        banks_[t][v].clear();
+        banks_[t][v].shrink_to_fit();
+      }
+    }
+    out.finish();
+    return out;
+  }
+
+  const Rows& X_;
+  const LabelRows& label_rows_;
+  const std::vector<TreeShape>& shapes_;
+  const Importance& importance_;
+  const TrainOptions& options_;
+  Monitor& monitor_;
+  std::vector<Workspace> work_;
+  std::vector<Task> tasks_;
+  std::vector<std::vector<std::vector<BankLines>>> banks_;  // by tree, node, bank
+};
+
+}  // namespace
+
+template <class Rows>
+ForestArrays train_forest(const Rows& X, const LabelRows& label_rows, const std::vector<TreeShape>& shapes,
+                          const Importance& importance, const TrainOptions& options, Monitor& monitor) {
+  return ForestTrainer<Rows>(X, label_rows, shapes, importance, options, monitor).train();
+}
+
+template ForestArrays train_forest(const CsrRows<int32_t>&, const LabelRows&, const std::vector<TreeShape>&, const Importance&, const TrainOptions&, Monitor&);
+template ForestArrays train_forest(const CsrRows<int64_t>&, const LabelRows&, const std::vector<TreeShape>&, const Importance&, const TrainOptions&, Monitor&);
+template ForestArrays train_forest(const DenseRows&, const LabelRows&, const std::vector<TreeShape>&, const Importance&, const TrainOptions&, Monitor&);
+
+}  // namespace sapwood
