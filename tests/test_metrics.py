@@ -14,7 +14,7 @@ from sapwood import metrics
 
 NAMES = np.array(["oak", "ash", "elm", "fir", "yew", "box", "bay"])
 N_LABELS = len(NAMES)
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=40, deadline=None)
 
 label_set = st.sets(st.integers(0, N_LABELS - 1), max_size=4)
 label_sets = st.lists(label_set, min_size=1, max_size=8)
