@@ -39,7 +39,8 @@ __all__ = [
 Labels: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-LabelSets: TypeAlias = ArrayLike | Sequence[Sequence[Any]] | sparse.spmatrix | sparse.sparray
+# Quoted, as scipy before 1.11 has no sparray.
+LabelSets: TypeAlias = "ArrayLike | Sequence[Sequence[Any]] | sparse.spmatrix | sparse.sparray"
 
 
 def precision_at_k(
@@ -480,7 +481,7 @@ def _distinct(keys: Integers) -> Integers:
 def _codes(values: Labels, classes: Labels) -> Integers:
     """Return the place of every value in `classes`, or -1; the shape is that of `values`."""
     _require_comparable(values, classes)
-    if not classes.size:
+    if not (classes.size and values.size):
         return np.full(values.shape, -1)
     order = np.argsort(classes, kind="stable")
     place = np.searchsorted(classes, values, sorter=order)
