@@ -331,12 +331,9 @@ def test_a_file_is_whole_or_not_there(tmp_path):
     target = tmp_path / "out"
     target.write_text("before")
 
-    def half():
-        with written_whole(target) as file:
-            file.write("half")
-            raise KeyboardInterrupt
-
-    pytest.raises(KeyboardInterrupt, half)
+    with pytest.raises(KeyboardInterrupt), written_whole(target) as file:
+        file.write("half")
+        raise KeyboardInterrupt
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "before"
 

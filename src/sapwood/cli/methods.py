@@ -60,6 +60,7 @@ class Method:
             text = f"{text} A JSON file.".strip()
         info = typer.Option(
             str(default) if get_origin(typed_as) is Literal and default is not None else default,
+            _flag(parameter.name, typed_as),
             help=escape(text),
             rich_help_panel=f"Options of {self.name}",
         )
@@ -97,6 +98,11 @@ def parameter_help(doc: str) -> dict[str, str]:
         for name in names:
             described.setdefault(name, []).extend([line] if line[:1] == " " else [])
     return {name: _joined(lines) for name, lines in described.items()}
+
+
+def _flag(name: str, typed_as: Any) -> str:
+    words = name.replace("_", "-")
+    return f"--{words}/--no-{words}" if typed_as is bool else f"--{words}"
 
 
 def _typed_as(annotation: Any) -> tuple[Any, Callable[[Any], Any]]:
