@@ -176,6 +176,13 @@ def test_last_features_may_be_missing_from_svmlight(run, written, vector_model):
     )
 
 
+@pytest.mark.parametrize("label", ["7", "-1", "0.5"])
+def test_svmlight_labels_stay_as_they_are_written(run, written, label):
+    data = written("train.svm", f"{label} 1:1\n3 2:1\n")
+    succeeded(run("train", "label-tree", data, "-o", "a.model"))
+    assert succeeded(run("predict", "a.model", data, "-k", 1)).startswith(f"{label}\t")
+
+
 def test_info(run, text_model):
     facts = json.loads(succeeded(run("info", text_model, "--json")))
     assert facts["estimator"] == "LabelTreeClassifier"
@@ -272,7 +279,7 @@ def test_missing_files(run, written, text_model):
 
 def test_outputs_that_cannot_be_written(run, tmp_path, text_model):
     (tmp_path / "folder").mkdir()
-    for output, said in [("none/a", "no directory"), ("folder", "is a directory")]:
+    for output, said in [("none/a", "no directory"), ("folder", "not a regular file")]:
         failed(run("train", "label-tree", "train.jsonl", "-o", output), 1, said)
         failed(run("predict", text_model, "train.jsonl", "-o", output), 1, said)
 
@@ -325,17 +332,18 @@ def test_interrupted(run, written, monkeypatch, tmp_path):
     assert not (tmp_path / "a.model").exists()
 
 
-def test_a_file_is_whole_or_not_there(tmp_path):
-    from sapwood.cli.files import written_whole
+def test_a_failed_prediction_leaves_the_old_file(run, tmp_path, text_model, monkeypatch):
+    import sapwood.cli.predict as predict
 
-    target = tmp_path / "out"
-    target.write_text("before")
-
-    with pytest.raises(KeyboardInterrupt), written_whole(target) as file:
-        file.write("half")
+    def interrupted(row):
         raise KeyboardInterrupt
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert target.read_text() == "before"
+
+    (tmp_path / "out.tsv").write_text("before")
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(predict, "_tab_line", interrupted)
+    failed(run("predict", text_model, "train.jsonl", "-o", "out.tsv"), 130, "interrupted")
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "out.tsv").read_text() == "before"
 
 
 def test_as_a_process(written, tmp_path):
@@ -384,7 +392,8 @@ class MadeUpClassifier:
         spells=None,
         either: int | str = 1,
     ):
-        self.given = dict(depth=depth, low=low, high=high, loud=loud, kind=kind, bits=bits, spells=spells)
+        self.given = {"depth": depth, "low": low, "high": high, "loud": loud}
+        self.given |= {"kind": kind, "bits": bits, "spells": spells}
 
 
 def test_every_public_classifier_is_a_method():

@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 
 from sapwood import io
 from sapwood.cli.console import status
 from sapwood.cli.files import open_data
 from sapwood.cli.json_lines import read_json_lines
+
+# Whole numbers below this are exact in float64.
+EXACT = 2**53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +45,7 @@ def read_examples(
             )
             examples = Examples(source=path, kind=kind, texts=texts, labels=labels)
         else:
-            rows, labels = io.read_xmc(path) if kind == "xmc" else io.read_svmlight(path)
+            rows, labels = io.read_xmc(path) if kind == "xmc" else _read_svmlight(path)
             examples = Examples(source=path, kind=kind, rows=rows, labels=labels)
     if not len(examples):
         raise ValueError(f"{path}: the file has no rows")
@@ -55,6 +58,13 @@ def _kind(path: Path) -> Literal["svmlight", "xmc", "jsonl"]:
     with open_data(path) as file:
         header = file.readline(100).split()
     return "xmc" if len(header) == 3 and all(number.isdigit() for number in header) else "svmlight"
+
+
+def _read_svmlight(path: Path) -> tuple[csr_matrix, NDArray[Any]]:
+    """Read labels as the integers that they are in all but odd cases: 3, not 3.0."""
+    rows, labels = io.read_svmlight(path)
+    whole = (labels == np.rint(labels)) & (np.abs(labels) < EXACT)
+    return rows, labels.astype(np.int64) if whole.all() else labels
 
 
 def label_pairs(labels: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Opening what is plain or gzip, and writing so that no half file is ever seen."""
+"""Opening what is plain or gzip, and seeing in time that a place can be written to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
-from typing import IO
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -28,29 +27,12 @@ def open_data(path: Path) -> Iterator[BufferedIOBase]:
             raise ValueError(f"{path}: the gzip file is damaged ({error})") from error
 
 
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[str]]:
-    """Open `path` for writing under a temporary name, and rename it when all went well."""
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # a pipe or a device cannot be renamed over
-        with target.open("w", encoding="utf-8") as file:
-            yield file
-        return
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            yield file
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def check_writable(path: Path) -> None:
     """Refuse a place that cannot be written to before the work begins, not after."""
     folder = path.resolve().parent
     if not folder.is_dir():
         raise NotADirectoryError(f"{path}: there is no directory {folder}")
-    if path.is_dir():
-        raise IsADirectoryError(f"{path}: is a directory")
+    if path.exists() and not path.is_file():  # a device, say, which must not be replaced
+        raise OSError(f"{path}: is not a regular file")
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{path}: the directory {folder} cannot be written to")

@@ -15,8 +15,9 @@ import typer
 from sapwood.cli.arguments import AsJson, Data, ModelFile, TextField
 from sapwood.cli.console import status
 from sapwood.cli.examples import read_examples
-from sapwood.cli.files import check_writable, written_whole
+from sapwood.cli.files import check_writable
 from sapwood.cli.model import load_model
+from sapwood.io.files import replacing
 
 TopK = Annotated[int, typer.Option("-k", min=1, help="How many labels a row.")]
 Output = Annotated[
@@ -47,8 +48,8 @@ def predict(
     with status("predicting"):
         labels, scores = trained.estimator.predict_topk(rows, k=min(k, len(trained.estimator.classes_)))
     write = _json_line if as_json else _tab_line
-    with nullcontext(sys.stdout) if output is None else written_whole(output) as file:
-        file.writelines(write(row) for row in _ranked(labels, scores))
+    with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as file:
+        file.writelines(write(row).encode() for row in _ranked(labels, scores))
 
 
 def _ranked(labels: Any, scores: Any) -> Iterator[Row]:
