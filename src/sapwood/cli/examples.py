@@ -1,0 +1,79 @@
+"""DATA: what the command line reads, whichever way it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
+
+from sapwood import io
+from sapwood.cli.console import status
+from sapwood.cli.files import open_data
+from sapwood.cli.json_lines import read_json_lines
+
+# Whole numbers below this are exact in float64.
+EXACT = 2**53
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examples:
+    """What one file holds: feature rows, or texts."""
+
+    source: Path
+    kind: Literal["svmlight", "xmc", "jsonl"]
+    rows: Any = None  # CSR
+    texts: list[str] = field(default_factory=list)
+    labels: Any = None  # one a row: array; several: CSR indicator or list of lists
+
+    def __len__(self) -> int:
+        return len(self.texts) if self.rows is None else int(self.rows.shape[0])
+
+
+def read_examples(
+    path: Path, *, text_field: str = "text", label_field: str | None = None, with_labels: bool = True
+) -> Examples:
+    """Read svmlight, XMC or JSON Lines, plain or gzip."""
+    kind = _kind(path)
+    with status(f"reading {path}"):
+        if kind == "jsonl":
+            texts, labels = read_json_lines(
+                path, text_field=text_field, label_field=label_field, with_labels=with_labels
+            )
+            examples = Examples(source=path, kind=kind, texts=texts, labels=labels)
+        else:
+            rows, labels = io.read_xmc(path) if kind == "xmc" else _read_svmlight(path)
+            examples = Examples(source=path, kind=kind, rows=rows, labels=labels)
+    if not len(examples):
+        raise ValueError(f"{path}: the file has no rows")
+    return examples
+
+
+def _kind(path: Path) -> Literal["svmlight", "xmc", "jsonl"]:
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return "jsonl"
+    with open_data(path) as file:
+        header = file.readline(100).split()
+    return "xmc" if len(header) == 3 and all(number.isdigit() for number in header) else "svmlight"
+
+
+def _read_svmlight(path: Path) -> tuple[csr_matrix, NDArray[Any]]:
+    """Read labels as the integers that they are in all but odd cases: 3, not 3.0."""
+    rows, labels = io.read_svmlight(path)
+    whole = (labels == np.rint(labels)) & (np.abs(labels) < EXACT)
+    return rows, labels.astype(np.int64) if whole.all() else labels
+
+
+def label_pairs(labels: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """List every (row, label) of multiclass or multilabel `labels`."""
+    if issparse(labels):
+        pairs = labels.tocoo()
+        given = pairs.data != 0
+        return pairs.row[given].astype(np.int64), pairs.col[given].astype(np.int64)
+    if isinstance(labels, np.ndarray):
+        return np.arange(len(labels)), labels
+    rows = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
+    return rows, np.asarray([label for row in labels for label in row])

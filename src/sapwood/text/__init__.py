@@ -1,0 +1,5 @@
+"""From text to feature vectors."""
+
+from sapwood.text.vectorizer import TextVectorizer
+
+__all__ = ["TextVectorizer"]
