@@ -24,7 +24,8 @@ class Scripted(Regressor):
     def learn(self, x: Features, target: float, weight: float, path: Features = ()) -> None: ...
 
     def score(self, x: Features, path: Features = ()) -> np.float32:
-        return np.float32(self.script.pop(0) if self.script else -1.0)
+        answer: np.float32 = np.float32(self.script.pop(0) if self.script else -1.0)
+        return answer
 
 
 class SteeredLOMTree(CheckedLOMTree):

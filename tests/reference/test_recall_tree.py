@@ -175,9 +175,11 @@ def test_router_learns_algorithm_3(stream: list[Example], weight: float) -> None
             if abs(delta) < 1e-9:
                 continue
             calls.clear()
-            n.routers[0].learn = lambda x, target, w, path=(): calls.append((target, w))  # type: ignore[method-assign]
+            n.routers[0].learn = lambda x, target, weight, path=(): calls.append((target, weight))  # type: ignore[method-assign]
             tree._update_router(features_of([]), y, n, weight)
-            assert calls == [(math.copysign(1.0, delta), pytest.approx(abs(delta), abs=1e-9))]
+            [(target, importance)] = calls
+            assert target == math.copysign(1.0, delta)
+            assert importance == pytest.approx(abs(delta), abs=1e-9)
 
 
 def test_positive_scores_go_right_to_the_purer_child() -> None:
