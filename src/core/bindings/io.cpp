@@ -11,33 +11,22 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/arrays.h"
+#include "bindings/bind.h"
 #include "io/parse_error.h"
 #include "io/row_writer.h"
 #include "io/svmlight_parser.h"
 #include "io/xmc_parser.h"
 
-namespace nb = nanobind;
+namespace sapwood::bindings {
+
 using namespace nb::literals;
 using namespace sapwood::io;
 
 namespace {
 
 template <class T>
-using InputArray = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-/// Hands the memory of a vector over to numpy.
-template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
-  auto owned = std::make_unique<std::vector<T>>(std::move(values));
-  T* const data = owned->data();
-  const std::size_t size = owned->size();
-  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  owned.release();
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
-}
-
-template <class T>
-std::span<const T> view(const InputArray<T>& array) {
+std::span<const T> view(const Array<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
@@ -73,8 +62,8 @@ IndexBase index_base(std::optional<bool> zero_based) {
   return *zero_based ? IndexBase::zero : IndexBase::one;
 }
 
-FeatureView feature_view(const InputArray<float>& values, const InputArray<std::int32_t>& indices,
-                         const InputArray<std::int64_t>& indptr) {
+FeatureView feature_view(const Array<float>& values, const Array<std::int32_t>& indices,
+                         const Array<std::int64_t>& indptr) {
   if (indptr.shape(0) == 0) throw nb::value_error("indptr is empty");
   return {view(values), view(indices), view(indptr)};
 }
@@ -133,16 +122,16 @@ void bind_parsers(nb::module_& m) {
 void bind_writers(nb::module_& m) {
   m.def(
       "write_target_rows",
-      [](const InputArray<double>& targets, const InputArray<float>& values, const InputArray<std::int32_t>& indices,
-         const InputArray<std::int64_t>& indptr, std::int64_t row, std::int64_t base) {
+      [](const Array<double>& targets, const Array<float>& values, const Array<std::int32_t>& indices,
+         const Array<std::int64_t>& indptr, std::int64_t row, std::int64_t base) {
         return write_block(view(targets), feature_view(values, indices, indptr), row, base);
       },
       "targets"_a, "values"_a, "indices"_a, "indptr"_a, nb::kw_only(), "row"_a, "base"_a);
   m.def(
       "write_label_rows",
-      [](const InputArray<std::int32_t>& label_indices, const InputArray<std::int64_t>& label_indptr,
-         const InputArray<float>& values, const InputArray<std::int32_t>& indices,
-         const InputArray<std::int64_t>& indptr, std::int64_t row, std::int64_t base) {
+      [](const Array<std::int32_t>& label_indices, const Array<std::int64_t>& label_indptr,
+         const Array<float>& values, const Array<std::int32_t>& indices,
+         const Array<std::int64_t>& indptr, std::int64_t row, std::int64_t base) {
         const LabelView labels{view(label_indices), view(label_indptr)};
         return write_block(labels, feature_view(values, indices, indptr), row, base);
       },
@@ -156,3 +145,5 @@ void bind_io(nb::module_& m) {
   bind_parsers(m);
   bind_writers(m);
 }
+
+}  // namespace sapwood::bindings

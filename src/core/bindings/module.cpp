@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled core of sapwood. Private: use the estimators.";
   m.def("instruction_set", [] { return sapwood::kernels().name; }, "The instruction set the kernels were chosen for.");
   sapwood::kernels();  // a wrong SAPWOOD_ISA is told when the library is loaded
+  sapwood::bindings::bind_io(m);
   sapwood::bindings::bind_rows(m);
   sapwood::bindings::bind_label_tree(m);
 }

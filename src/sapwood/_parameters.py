@@ -1,0 +1,31 @@
+"""Checks of the parameters that users set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float | None = None) -> None:
+    """Raise ValueError unless `value` is a finite number within the bounds."""
+    bounds = [f"above {above}"] * (above is not None) + [f"at least {least}"] * (least is not None)
+    bounds += [f"at most {most}"] * (most is not None)
+    wanted = " and ".join(["a number", *bounds])
+    ok = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    ok = ok and (above is None or value > above) and (least is None or value >= least) and (most is None or value <= most)
+    if not ok:
+        raise ValueError(f"{name} must be {wanted}, not {value!r}")
+
+
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raise ValueError unless `value` is a whole number of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
+    """Raise ValueError unless `value` is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
