@@ -36,7 +36,6 @@ def machine() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "instruction_sets": _instruction_sets(),
         "cores": os.cpu_count(),
-        "load_average": os.getloadavg()[0],
         "system": f"{platform.system()} {platform.machine()}",
     }
 

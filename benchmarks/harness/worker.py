@@ -70,10 +70,10 @@ def predict(job: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def time_passes(call: Callable[[], Any], least: int = 3, seconds: float = 0.5) -> tuple[list[float], Any]:
-    """CPU seconds of each call, at least `least` of them and as many as fill `seconds`; the last answer."""
+def time_passes(call: Callable[[], Any], seconds: float = 0.5) -> tuple[list[float], Any]:
+    """CPU seconds of each of as many calls as fill `seconds`; the last answer."""
     passes: list[float] = []
-    while len(passes) < least or sum(passes) < seconds:
+    while sum(passes) < seconds:
         start = time.process_time()
         answers = call()
         passes.append(time.process_time() - start)
@@ -124,6 +124,7 @@ def versions(package: str) -> dict[str, str]:
 def main() -> None:
     job = json.loads(sys.argv[1])
     result = {"train": train, "predict": predict}[job["task"]](job)
+    result["load_average"] = os.getloadavg()[0]
     result["versions"] = versions(sides.of(job["side"]).package)
     Path(job["result"]).write_text(json.dumps(result))
 
