@@ -39,7 +39,7 @@ PEERS = [
         fit={"model": "PLT"},
         load={"model": "PLT", "tree_search_type": "beam", "beam_search_width": 10},
     ),
-    Variant("napkinXC BR", "napkinxc", fit={"model": "BR"}, load={"model": "BR"}, most_labels=1000),
+    Variant("napkinXC BR", "napkinxc", fit={"model": "BR"}, load={"model": "BR"}, most_labels=200),
 ]
 COLUMNS = {
     "train s": "train_s",
