@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -13,25 +14,22 @@ namespace sapwood {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// An uninitialised array that only ever grows. Large ones ask for huge pages: lines are met at random, and each page
-// that is not at hand costs as much as the line itself.
+// An array of fixed size, uninitialised. A large one asks for huge pages: lines are met at random, and each page that is
+// not at hand costs as much as the line itself.
 template <class T>
-class AlignedBuffer {
+class AlignedArray {
  public:
-  T* ensure(size_t n) {
-    if (n > room_) {
-      const size_t align = n * sizeof(T) >= kHugePage ? kHugePage : 64;
-      const size_t bytes = (n * sizeof(T) + align - 1) / align * align;
-      data_.reset();  // free before asking for more
-      data_.reset(static_cast<T*>(::operator new(bytes, std::align_val_t{align})));
-      data_.get_deleter().align = align;
-      room_ = n;
+  AlignedArray() = default;
+  explicit AlignedArray(size_t n) {
+    const size_t align = n * sizeof(T) >= kHugePage ? kHugePage : 64;
+    const size_t bytes = (n * sizeof(T) + align - 1) / align * align;
+    data_ = {static_cast<T*>(::operator new(bytes, std::align_val_t{align})), Free{align}};
 #if defined(__linux__)
-      if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);
+    if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);
 #endif
-    }
-    return data_.get();
   }
+  [[nodiscard]] T* get() { return data_.get(); }
+  [[nodiscard]] const T* get() const { return data_.get(); }
 
  private:
   struct Free {
@@ -39,6 +37,23 @@ class AlignedBuffer {
     void operator()(T* p) const { ::operator delete(p, std::align_val_t{align}); }
   };
   std::unique_ptr<T[], Free> data_;
+};
+
+// Memory to work in, kept from one use to the next; what was in it is lost when it grows.
+template <class T>
+class WorkBuffer {
+ public:
+  T* ensure(size_t n) {
+    if (n > room_) {
+      array_ = AlignedArray<T>();  // free before asking for more
+      array_ = AlignedArray<T>(n);
+      room_ = n;
+    }
+    return array_.get();
+  }
+
+ private:
+  AlignedArray<T> array_;
   size_t room_ = 0;
 };
 

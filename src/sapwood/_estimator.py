@@ -46,6 +46,10 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _tensors(self) -> dict[str, NDArray[Any]]:
         """The fitted model as arrays."""
 
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ValueError that names the first parameter out of its range."""
+
     def _metadata(self) -> dict[str, Any]:
         """What else the fitted model needs, as JSON can hold it."""
         return {}
@@ -56,13 +60,15 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Training: what comes in
 
-    def _begin_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[_core.Rows, Targets, NDArray[np.float32] | None]:
+    def _begin_fit(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[_core.Rows, Targets, NDArray[np.float32] | None]:
         """Check all input before anything of the model changes."""
         state = {name: self.__dict__[name] for name in ("n_features_in_", "feature_names_in_") if hasattr(self, name)}
         try:
             if y is None:
                 raise ValueError("requires y to be passed, but the target y is None")
-            rows = check_rows(self, X, reset=True)
+            rows = check_rows(self, X, reset=reset)
             targets = read_targets(y)
             if targets.n_rows != rows.n_rows:
                 raise ValueError(

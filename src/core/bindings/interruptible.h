@@ -64,4 +64,14 @@ void run_interruptible(const nb::object& progress, Work work) {
   tell();
 }
 
+// Runs predict(monitor) for n rows: a few at once, many so that Ctrl-C can stop them.
+template <class Predict>
+void answer(size_t n, Predict predict) {
+  constexpr size_t kFewRows = 1024;
+  if (n > kFewRows) return run_interruptible(nb::none(), predict);
+  const nb::gil_scoped_release no_gil;
+  Monitor monitor;
+  predict(monitor);
+}
+
 }  // namespace sapwood::bindings

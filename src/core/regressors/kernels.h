@@ -43,6 +43,20 @@ struct BankWork {
   int32_t* order;      // n
 };
 
+// One step of online learning on a growing bank.
+struct OnlineStep {
+  const float* lane_weight;  // 16: importance of each lane, or null
+  uint16_t positive;         // bit l: the example is positive for lane l
+  uint16_t lanes;            // bit l: lane l learns
+  Loss loss;
+  float step;
+  float weight;              // importance of the example
+  float row_scale;
+};
+
+constexpr int64_t kOnlineLine = 2 * kBankLanes;  // floats: weights, then squared gradients
+constexpr float kFirstSquare = 1e-2f;            // squared gradient a line starts from: bounds its first step
+
 struct PackedForest;  // see packed_forest.h
 
 struct TopLabel {
@@ -80,6 +94,10 @@ struct Kernels {
 
   void (*score_row32)(const PackedForest&, int32_t group, const Row<int32_t>&, float row_scale, float* scores);
   void (*score_row64)(const PackedForest&, int32_t group, const Row<int64_t>&, float row_scale, float* scores);
+  void (*online_scores)(const float* lines, const int32_t* found, const float* values, int64_t n, float row_scale,
+                        float* scores);
+  void (*online_learn)(float* lines, const int32_t* found, const float* values, int64_t n, const OnlineStep&,
+                       float* scores);
 
   int32_t search(const PackedForest& f, const Row<int32_t>& row, const SearchOptions& o, const SearchWork& w) const {
     return search_row32(f, row, o, w);

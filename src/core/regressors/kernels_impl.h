@@ -2,6 +2,7 @@
 #include "regressors/kernels.h"
 #include "solvers/adagrad.h"
 #include "solvers/dual_cd.h"
+#include "solvers/online_step.h"
 #include "trees/search.h"
 
 namespace sapwood::SAPWOOD_ISA {
@@ -19,6 +20,8 @@ const Kernels kTable = {
     &search<int64_t>,
     &score<int32_t>,
     &score<int64_t>,
+    &online_scores,
+    &online_learn,
 };
 
 }  // namespace sapwood::SAPWOOD_ISA

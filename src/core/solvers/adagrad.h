@@ -6,8 +6,6 @@
 
 namespace sapwood::SAPWOOD_ISA {
 
-constexpr float kFirstSquare = 1e-2f;  // squared gradient a line starts from: bounds its first step
-
 // d loss / d score for labels y = +1, -1.
 inline Lanes loss_gradient(Loss loss, Lanes y, Lanes score) {
   const Lanes margin = y * score, one = broadcast(1.0f);

@@ -20,6 +20,8 @@ class Random {
     return z ^ (z >> 31);
   }
 
+  [[nodiscard]] uint64_t state() const { return state_; }
+
   // A whole number in [0, n), n > 0 (Lemire's multiplication, its tiny bias accepted).
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(((next() >> 32) * n) >> 32); }
 

@@ -17,7 +17,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // What a thread needs to train banks, kept from one bank to the next.
 struct Workspace {
-  AlignedBuffer<float> weights, per_row, per_feature;
+  WorkBuffer<float> weights, per_row, per_feature;
   std::vector<float> norm;
   std::vector<int32_t> order;
   std::vector<uint16_t> positive;

@@ -28,7 +28,7 @@ class Searcher {
 
  private:
   std::vector<TopLabel> nodes_, beam_, heap_;
-  AlignedBuffer<float> scores_;
+  WorkBuffer<float> scores_;
   std::vector<float> label_sum_;
   std::vector<int32_t> label_seen_;
   SearchWork work_{};
@@ -72,7 +72,7 @@ void predict_top(const PackedForest& forest, const Rows& X, const PredictOptions
 template <class Rows>
 void score_node(const PackedForest& forest, const Rows& X, int64_t row, int32_t node, bool normalize, float* scores) {
   const float scale = normalize ? unit_scale(X.row(row)) : 1.0f;
-  AlignedBuffer<float> group_scores;
+  WorkBuffer<float> group_scores;
   float* const work = group_scores.ensure(size_t{16} * kGroupBanks);
   for (int32_t g = forest.node_groups[node]; g < forest.node_groups[node + 1]; ++g) {
     kernels().score(forest, g, X.row(row), scale, work);

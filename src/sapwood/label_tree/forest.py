@@ -66,6 +66,10 @@ class Forest:
     def __reduce__(self) -> Any:
         return _rebuild, (self.arrays, self.n_labels, self.half, self.loss)
 
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, besides the arrays."""
+        return {"n_labels": self.n_labels, "half": self.half, "loss": self.loss}
+
     @property
     def n_reachable(self) -> int:
         """How many labels the trees lead to."""

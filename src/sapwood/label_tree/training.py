@@ -1,0 +1,124 @@
+"""Training of banks in a batch: its parameters, their checks and defaults. Label trees and one-against-all share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapwood import _core
+from sapwood._labels import Targets
+from sapwood._parameters import check_choice, check_number, check_whole
+from sapwood._progress import Report
+from sapwood.label_tree.forest import Forest
+from sapwood.metrics import propensities
+
+Hierarchy = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a user may say about how banks are trained; see the estimators' parameters."""
+
+    solver: str
+    loss: str
+    C: float | None
+    tol: float
+    passes: int | None
+    step: float | None
+    prune: float
+    weight_bits: int
+    class_weight: str | None
+    normalize: bool
+    n_threads: int
+
+    def check(self) -> None:
+        """Raise ValueError that names the first parameter out of its range."""
+        check_choice("solver", self.solver, ("dual", "adagrad"))
+        check_choice("loss", self.loss, ("squared_hinge", "logistic"))
+        if self.solver == "dual" and self.loss == "logistic":
+            raise ValueError("solver='dual' minimises the squared hinge: for loss='logistic' set solver='adagrad'")
+        if self.C is not None:
+            check_number("C", self.C, above=0)
+        check_number("tol", self.tol, above=0)
+        if self.passes is not None:
+            check_whole("passes", self.passes, least=1)
+        if self.step is not None:
+            check_number("step", self.step, above=0)
+        check_number("prune", self.prune, least=0)
+        check_choice("weight_bits", self.weight_bits, (16, 32))
+        check_choice("class_weight", self.class_weight, (None, "rare", "propensity"))
+
+    def default_passes(self) -> int:
+        """How many passes where the user does not say."""
+        return 20 if self.solver == "dual" else 3
+
+    def first_step(self) -> float:
+        """The step size of AdaGrad."""
+        return self.step or (0.7 if self.loss == "logistic" else 0.3)
+
+    def train(
+        self,
+        rows: _core.Rows,
+        targets: Targets,
+        weight: NDArray[np.float32] | None,
+        *,
+        shape: dict[str, Any],
+        seed: int,
+        report: Report | None,
+        hierarchy: Hierarchy | None = None,
+    ) -> Forest:
+        """Train a forest of the given shape, or on the given hierarchy."""
+        indptr, children = hierarchy or (None, None)
+        n_labels = len(targets.classes)
+        half = self.weight_bits == 16
+        arrays = _core.train_label_forest(
+            rows,
+            targets.indptr,
+            targets.codes,
+            n_labels=n_labels,
+            row_weight=weight,
+            label_weight=label_weights(self.class_weight, targets),
+            shape_indptr=indptr,
+            shape_children=children,
+            **shape,
+            solver=self.solver,
+            loss=self.loss,
+            C=default_C(targets) if self.C is None else self.C,
+            tolerance=self.tol,
+            step=self.first_step(),
+            passes=self.passes or self.default_passes(),
+            prune=self.prune,
+            half=half,
+            normalize=self.normalize,
+            seed=seed,
+            n_threads=self.n_threads,
+            progress=report,
+        )
+        return Forest(arrays, n_labels=n_labels, half=half, loss=self.loss)
+
+
+def default_C(targets: Targets) -> float:
+    """C for `C=None`: 1 for one label a row, less for more, as a row's loss is shared among its labels.
+
+    The exponent is measured: `benchmarks/label_tree_defaults.py`.
+    """
+    return float(max(targets.mean_labels, 1.0) ** -0.4)
+
+
+def label_weights(class_weight: str | None, targets: Targets) -> NDArray[np.float32] | None:
+    """How much the rows of each label count, 1 for the most frequent ones.
+
+    "rare": by the root of how far a label is from 100 rows, at most 4. "propensity": by inverse propensity
+    (Jain et al. 2016).
+    """
+    if class_weight is None:
+        return None
+    if class_weight == "rare":
+        weights = np.sqrt(100 / np.maximum(targets.counts(), 1)).clip(1, 4)
+    else:
+        weights = 1 / propensities(targets.indicator())
+        weights /= weights.min()
+    return weights.astype(np.float32)
