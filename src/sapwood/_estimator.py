@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +20,29 @@ from sapwood._labels import Kind, Targets, read_targets
 from sapwood._rows import check_rows
 
 Self = TypeVar("Self", bound="SapwoodClassifier")
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 
 MOST_DENSE_LABELS = 1000
 """`predict_proba` gives a dense array up to so many labels, and CSR above."""
+
+
+def all_or_nothing(
+    method: Callable[Concatenate[Self, Arguments], Answer],
+) -> Callable[Concatenate[Self, Arguments], Answer]:
+    """Decorate a method that sets attributes: if it fails, or is interrupted, all of them are as they were."""
+
+    @wraps(method)
+    def run(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        before = dict(self.__dict__)
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return run
 
 
 class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,33 +81,27 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Training: what comes in
 
+    @all_or_nothing
     def _begin_fit(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True
     ) -> tuple[_core.Rows, Targets, NDArray[np.float32] | None]:
         """Check all input before anything of the model changes."""
-        state = {name: self.__dict__[name] for name in ("n_features_in_", "feature_names_in_") if hasattr(self, name)}
-        try:
-            if y is None:
-                raise ValueError("requires y to be passed, but the target y is None")
-            rows = check_rows(self, X, reset=reset)
-            targets = read_targets(y)
-            if targets.n_rows != rows.n_rows:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: X has {rows.n_rows} rows, "
-                    f"y has {targets.n_rows}"
-                )
-            if len(targets.codes) == 0:
-                raise ValueError("y has no labels: there is nothing to learn")
-            weight = None
-            if sample_weight is not None:
-                weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
-                if not weight.any():
-                    raise ValueError("sample_weight is zero for every row")
-        except BaseException:
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-            self.__dict__.update(state)
-            raise
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        rows = check_rows(self, X, reset=reset)
+        targets = read_targets(y)
+        if targets.n_rows != rows.n_rows:
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: X has {rows.n_rows} rows, "
+                f"y has {targets.n_rows}"
+            )
+        if len(targets.codes) == 0:
+            raise ValueError("y has no labels: there is nothing to learn")
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
+            if not weight.any():
+                raise ValueError("sample_weight is zero for every row")
         return rows, targets, weight
 
     def _note_targets(self, targets: Targets) -> None:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from sapwood._sparse import check_structure
+
 Kind = Literal["multiclass", "indicator", "dense_indicator", "lists"]
 
 
@@ -64,9 +66,11 @@ def read_targets(y: Any) -> Targets:
     if sp.issparse(y):
         return _read_sparse(y)
     if holds_lists(y):
-        return _read_lists(y)
+        return _read_dense(np.array([list(row) for row in y])) if _spells_indicator(y) else _read_lists(y)
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
+    if isinstance(y, (list, tuple)):
+        _refuse_mixture(y)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected: it is taken as one label a row."
@@ -85,6 +89,24 @@ def holds_lists(y: Any) -> bool:
     return all(isinstance(row, (list, tuple, set, frozenset, np.ndarray)) for row in y)
 
 
+def _spells_indicator(y: Sequence[Any]) -> bool:
+    """Whether lists of one length hold zeros and ones, one of them twice in a row: no list of labels does that."""
+    width = len(y[0])
+    if width < 2 or any(isinstance(row, (set, frozenset)) or len(row) != width for row in y):
+        return False
+    digits = (0, 1)
+    is_binary = all(
+        isinstance(x, (bool, int, np.integer, np.bool_)) and x in digits for row in y for x in row
+    )
+    return is_binary and any(len(set(row)) < width for row in y)
+
+
+def _refuse_mixture(labels: Sequence[Any]) -> None:
+    n_strings = sum(isinstance(label, str) for label in labels)
+    if 0 < n_strings < len(labels):
+        raise ValueError("labels mix strings and numbers: make them all of one kind")
+
+
 def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """A 1-D array of int, float, bool or str labels; objects must be all strings or all numbers."""
     array = np.asarray(labels)
@@ -93,8 +115,7 @@ def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     if array.dtype.kind == "O":
         if all(isinstance(label, str) for label in array):
             return array.astype(str) if len(array) else array.astype("<U1")
-        if any(isinstance(label, str) for label in array):
-            raise ValueError("labels mix strings and numbers: make them all of one kind")
+        _refuse_mixture(array.tolist())
         array = np.asarray(array.tolist())
     if array.dtype.kind not in "biufU":
         raise ValueError(f"labels must be numbers or strings, not {array.dtype}")
@@ -116,8 +137,7 @@ def _read_lists(y: Iterable[Any]) -> Targets:
     rows = [list(row) for row in y]
     sizes = np.array([len(row) for row in rows])
     flat = list(chain.from_iterable(rows))
-    if any(isinstance(label, str) for label in flat) and not all(isinstance(label, str) for label in flat):
-        raise ValueError("labels mix strings and numbers: make them all of one kind")
+    _refuse_mixture(flat)
     classes, codes = np.unique(as_label_array(flat), return_inverse=True)
     return _distinct("lists", classes, np.repeat(np.arange(len(rows)), sizes), codes, len(rows))
 
@@ -130,6 +150,7 @@ def _read_dense(y: NDArray[Any]) -> Targets:
 
 
 def _read_sparse(y: Any) -> Targets:
+    check_structure(y, "y")
     y = sp.coo_matrix(y)
     stored = y.data != 0
     if not np.isin(y.data[stored], (0, 1)).all():

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from sapwood import _core
+from sapwood._sparse import check_structure
 
 
 def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
@@ -21,7 +23,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
     if not _is_ready(X) or hasattr(estimator, "feature_names_in_"):
         X = validate_data(
             estimator,
-            X,
+            _only_numbers(X),
             accept_sparse="csr",
             accept_large_sparse=True,
             dtype=[np.float32, np.float64],
@@ -41,7 +43,9 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    rows = _sparse_rows(X) if sp.issparse(X) else _core.Rows.dense(_as_float32(X))
+    if sp.issparse(X):
+        return _sparse_rows(X)
+    rows = _core.Rows.dense(_as_float32(X))
     rows.check()
     return rows
 
@@ -49,17 +53,52 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
 def _is_ready(X: Any) -> bool:
     """Whether the core can read X as it is: the common case, and the one that must be quick."""
     if isinstance(X, np.ndarray):
-        return X.dtype == np.float32 and X.ndim == 2 and bool(X.flags.c_contiguous)
+        return X.dtype == np.float32 and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned
     return sp.issparse(X) and X.format == "csr" and X.dtype == np.float32 and X.ndim == 2
 
 
+def _only_numbers(X: Any) -> Any:
+    """The same, unless it holds what numpy would take for numbers though no one meant so, such as text."""
+    if sp.issparse(X):
+        if X.format != "csr":  # CSR the core checks
+            check_structure(X, "X")
+        return X
+    if isinstance(X, (list, tuple)):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray):
+        is_text = X.dtype.kind == "O" and any(isinstance(value, (str, bytes)) for value in X.flat)
+        if is_text or X.dtype.kind not in "biufcO":
+            raise ValueError(f"X must hold numbers, not {'strings' if is_text else X.dtype}")
+    return X
+
+
 def _sparse_rows(X: Any) -> _core.Rows:
-    if not X.has_canonical_format:  # columns out of order or named twice in a row: their sum is meant
-        X = X.copy()
-        X.sum_duplicates()
-    return _core.Rows.csr(X.indptr, X.indices, _as_float32(X.data), X.shape[1])
+    if len(X.indptr) != X.shape[0] + 1:
+        raise ValueError(f"X is damaged: its indptr has {len(X.indptr)} entries for {X.shape[0]} rows")
+    rows = _view(X)
+    rows.check()
+    if rows.ascends():
+        return rows
+    # Columns out of order or named twice in a row: their sum is meant. A new matrix knows nothing of flags.
+    X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    X.sum_duplicates()
+    rows = _view(X)
+    rows.check()
+    return rows
 
 
-def _as_float32(values: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _view(X: Any) -> _core.Rows:
+    is_narrow = X.indptr.dtype == np.int32 and X.indices.dtype == np.int32
+    indptr, indices = (_plain(part, np.int32 if is_narrow else np.int64) for part in (X.indptr, X.indices))
+    return _core.Rows.csr(indptr, indices, _as_float32(X.data), X.shape[1])
+
+
+def _as_float32(values: Any) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # too large for float32 becomes infinity, which the core refuses
-        return np.ascontiguousarray(values, dtype=np.float32)
+        return _plain(values, np.float32)
+
+
+def _plain(values: Any, dtype: Any) -> NDArray[Any]:
+    """The array itself if it can be read as it lies, else a copy that can."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    return array if array.flags.aligned else array.copy()

@@ -34,6 +34,18 @@ bool all_within(const Index* indices, int64_t n, int64_t n_columns) {
   return ok;
 }
 
+bool columns_ascend(const DenseRows&) { return true; }
+
+template <class Index>
+bool columns_ascend(const CsrRows<Index>& X) {
+  bool ok = true;
+  for (int64_t i = 0; i < X.n_rows; ++i) {
+    const auto row = X.row(i);
+    for (int64_t k = 1; k < row.count; ++k) ok &= row.index[k - 1] < row.index[k];
+  }
+  return ok;
+}
+
 template <class Rows>
 [[noreturn]] void tell_what_is_wrong(const Rows& X) {
   for (int64_t i = 0; i < X.n_rows; ++i) {
@@ -69,12 +81,13 @@ void check_rows(const CsrRows<Index>& X) {
 template <class Index>
 RowsView RowsView::csr(Array<Index> indptr, Array<Index> indices, Array<float> values, int64_t n_columns) {
   if (indptr.shape(0) < 1) throw nb::value_error("indptr must have one entry more than there are rows");
+  if (indices.shape(0) != values.shape(0)) throw nb::value_error("X is damaged: its indices and values differ in number");
   const auto n_rows = static_cast<int64_t>(indptr.shape(0)) - 1;
-  const auto size = static_cast<int64_t>(std::min(indices.shape(0), values.shape(0)));
+  const auto size = static_cast<int64_t>(indices.shape(0));
   const Index* const p = indptr.data();
   bool ok = p[0] >= 0 && p[n_rows] <= size;
   for (int64_t i = 0; i < n_rows; ++i) ok &= p[i] <= p[i + 1];
-  if (!ok) throw nb::value_error("indptr must ascend from 0 to at most the number of indices and values");
+  if (!ok) throw nb::value_error("X is damaged: its indptr must ascend from 0 to the number of values at most");
   RowsView rows;
   rows.view_ = CsrRows<Index>{p, indices.data(), values.data(), n_rows, n_columns};
   rows.owners_ = nb::make_tuple(indptr, indices, values);
@@ -96,6 +109,11 @@ void RowsView::check() const {
   visit([](const auto& X) { check_rows(X); });
 }
 
+bool RowsView::ascends() const {
+  const nb::gil_scoped_release no_gil;
+  return visit([](const auto& X) { return columns_ascend(X); });
+}
+
 void bind_rows(nb::module_& m) {
   nb::class_<RowsView>(m, "Rows", "A view of the rows of a dense or CSR matrix of float32.")
       .def_static("csr", &RowsView::csr<int32_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_columns"))
@@ -103,7 +121,8 @@ void bind_rows(nb::module_& m) {
       .def_static("dense", &RowsView::dense, nb::arg("values"))
       .def_prop_ro("n_rows", &RowsView::n_rows)
       .def_prop_ro("n_columns", &RowsView::n_columns)
-      .def("check", &RowsView::check, "Raise ValueError if a value is not finite or an index out of range.");
+      .def("check", &RowsView::check, "Raise ValueError if a value is not finite or an index out of range.")
+      .def("ascends", &RowsView::ascends, "Whether the columns of every row ascend, none named twice.");
 }
 
 }  // namespace sapwood::bindings

@@ -26,6 +26,9 @@ class RowsView {
   // Throws ValueError that names row and column of the first value that is not finite or index out of range.
   void check() const;
 
+  // Whether the columns of every row ascend, none named twice.
+  [[nodiscard]] bool ascends() const;
+
   template <class F>
   decltype(auto) visit(F&& f) const {
     return std::visit(std::forward<F>(f), view_);

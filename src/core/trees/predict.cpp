@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "aligned.h"
@@ -38,9 +39,10 @@ class Searcher {
 
 template <class Index>
 float unit_scale(Row<Index> row) {
-  float square = 0;
-  for (int64_t k = 0; k < row.count; ++k) square += row.value[k] * row.value[k];
-  return square > 0 ? 1 / std::sqrt(square) : 1.0f;
+  double square = 0;  // of any float, without overflow
+  for (int64_t k = 0; k < row.count; ++k) square += static_cast<double>(row.value[k]) * row.value[k];
+  if (square == 0) return 1.0f;
+  return static_cast<float>(std::min(1 / std::sqrt(square), double{std::numeric_limits<float>::max()}));
 }
 
 template <class Rows>

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import _core
-from sapwood._estimator import n_threads
+from sapwood._estimator import all_or_nothing, n_threads
 from sapwood._labels import Targets
 from sapwood._online import OnlineClassifier
 from sapwood._parameters import check_whole
@@ -110,6 +110,7 @@ class OneVsAllClassifier(OnlineClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OneVsAllClassifier:
         """Train on rows and their labels; a model that was there before is replaced.
 

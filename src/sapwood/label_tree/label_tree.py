@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapwood import _core
-from sapwood._estimator import SapwoodClassifier, n_threads
+from sapwood._estimator import SapwoodClassifier, all_or_nothing, n_threads
 from sapwood._parameters import check_choice, check_number, check_whole
 from sapwood._progress import progress
 from sapwood.label_tree.forest import Forest, Settings, Step
@@ -162,6 +162,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LabelTreeClassifier:
         """Train on rows and their labels; a model that was there before is replaced.
 

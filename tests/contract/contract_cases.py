@@ -1,0 +1,113 @@
+"""What the battery runs over: every public estimator, some variants of each, and small data.
+
+A new estimator is covered as soon as its name stands in `sapwood.__all__`. To have more than its defaults tested,
+give it a row in `VARIANTS`.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sapwood
+from sapwood import model_file
+
+VARIANTS = {
+    "LabelTreeClassifier": [
+        {},
+        {"max_leaf": 2, "arity": 3, "n_trees": 2, "weight_bits": 32},
+        {"solver": "adagrad", "loss": "logistic", "max_leaf": 4},
+    ],
+    "OneVsAllClassifier": [
+        {},
+        {"solver": "adagrad", "loss": "logistic"},
+        {"solver": "adagrad", "negatives": 4},
+    ],
+}
+"""Constructor arguments of each estimator; one not named here is tested as it comes."""
+
+SLOW = {
+    "LabelTreeClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
+    "OneVsAllClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
+}
+"""Arguments with which a fit on noise takes longer than anyone waits."""
+
+WEIGHTS_REPEAT = (
+    "an integer weight and so many copies of the row have one optimum, but the solver stops within `tol` of it: the "
+    "check compares seven digits"
+)
+NAMED_WEIGHTS = "class_weight names a rule for all labels; weights of single labels are not taken"
+EXPECTED_FAILURES = {
+    name: {
+        "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
+        "check_sample_weight_equivalence_on_sparse_data": WEIGHTS_REPEAT,
+        "check_class_weight_classifiers": NAMED_WEIGHTS,
+    }
+    for name in ("LabelTreeClassifier", "OneVsAllClassifier")
+}
+"""Checks of scikit-learn that an estimator does not pass, and why."""
+
+CLASSES = {name: getattr(sapwood, name) for name in sapwood.__all__ if name.endswith("Classifier")}
+
+
+def variants():
+    """One instance of each estimator and variant, with a fixed seed."""
+    return [
+        cls(random_state=0, **kwargs) for name, cls in CLASSES.items() for kwargs in VARIANTS.get(name, [{}])
+    ]
+
+
+def one_of_each():
+    """One instance of each estimator, as it comes."""
+    return [cls(random_state=0) for cls in CLASSES.values()]
+
+
+def name_of(value):
+    """The name of a case: class and the arguments that are not the default."""
+    return repr(value).replace("\n", "").replace(" ", "") if hasattr(value, "get_params") else None
+
+
+every_variant = pytest.mark.parametrize("estimator", variants(), ids=name_of)
+every_estimator = pytest.mark.parametrize("estimator", one_of_each(), ids=name_of)
+
+N_ROWS, N_FEATURES, N_LABELS = 96, 24, 12
+
+
+def make_rows(n_rows=N_ROWS, seed=0):
+    """CSR float32 rows and the code of the label of each: two features tell it, three are noise."""
+    random = np.random.default_rng(seed)
+    codes = np.arange(n_rows) % N_LABELS
+    dense = np.zeros((n_rows, N_FEATURES), dtype=np.float32)
+    for row, code in enumerate(codes):
+        dense[row, random.choice(N_FEATURES, 3, replace=False)] = random.uniform(0.1, 0.4, 3)
+        dense[row, [2 * code, 2 * code + 1]] = random.uniform(0.8, 1.5, 2)
+    return sp.csr_matrix(dense), codes
+
+
+def label_lists(codes):
+    """For each code a list of labels: itself, and its half for even ones."""
+    return [[int(code), int(code) // 2] if code % 2 == 0 else [int(code)] for code in codes]
+
+
+def indicator(lists, dtype=np.int64):
+    """The dense indicator of lists of codes."""
+    out = np.zeros((len(lists), N_LABELS), dtype=dtype)
+    for row, labels in enumerate(lists):
+        out[row, labels] = 1
+    return out
+
+
+def tensors(model, folder):
+    """The bytes of every array of a fitted model, by way of its file."""
+    path = folder / "state.model"
+    model.save(path)
+    return {name: (t.dtype.str, t.shape, t.tobytes()) for name, t in model_file.read(path).tensors.items()}
+
+
+def answers(model, X):
+    """All that a model says of rows, as bytes and lists that compare."""
+    labels, scores = model.predict_topk(X, k=5)
+    predicted = model.predict(X)
+    if sp.issparse(predicted):
+        predicted = predicted.toarray()
+    proba = model.predict_proba(X)
+    return labels.tolist(), scores.tobytes(), [np.asarray(row).tolist() for row in predicted], proba.tobytes()
