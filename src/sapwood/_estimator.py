@@ -119,6 +119,12 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
         return check_rows(self, X, reset=False)
 
+    def _one_row(self, x: Any) -> _core.Rows:
+        rows = self._rows(x)
+        if rows.n_rows != 1:
+            raise ValueError(f"explain takes one row, not {rows.n_rows}")
+        return rows
+
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """Give the k best labels of each row and their scores, best first.
 
@@ -311,6 +317,8 @@ def _as_json(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):  # JSON would make strings of the keys
+        return [[_as_json(key), _as_json(item)] for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in value]
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
