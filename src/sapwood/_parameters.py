@@ -8,13 +8,25 @@ from numbers import Integral, Real
 from typing import Any
 
 
-def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float | None = None) -> None:
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> None:
     """Raise ValueError unless `value` is a finite number within the bounds."""
     bounds = [f"above {above}"] * (above is not None) + [f"at least {least}"] * (least is not None)
     bounds += [f"at most {most}"] * (most is not None)
     wanted = " and ".join(["a number", *bounds])
     ok = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    ok = ok and (above is None or value > above) and (least is None or value >= least) and (most is None or value <= most)
+    ok = (
+        ok
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (most is None or value <= most)
+    )
     if not ok:
         raise ValueError(f"{name} must be {wanted}, not {value!r}")
 

@@ -201,7 +201,9 @@ class OneVsAllClassifier(OnlineClassifier):
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if isinstance(self._model, Forest):
-            how = Settings(beam=1, min_beam_share=0, normalize=self.normalize, n_threads=n_threads(self.n_jobs))
+            how = Settings(
+                beam=1, min_beam_share=0, normalize=self.normalize, n_threads=n_threads(self.n_jobs)
+            )
             return self._model.top(rows, k, how)
         return self._model.core.top(rows, k=k, n_threads=n_threads(self.n_jobs))
 
@@ -248,7 +250,12 @@ class _Online:
         return self._settings
 
     def learn(
-        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, n_labels: int, report: Any
+        self,
+        rows: _core.Rows,
+        targets: Targets,
+        weight: NDArray[np.float32] | None,
+        n_labels: int,
+        report: Any,
     ) -> None:
         """Learn rows in their order."""
         self.n_labels = n_labels

@@ -180,7 +180,9 @@ class LabelTreeClassifier(SapwoodClassifier):
         rows = self._one_row(x)
         codes, scores = self._top(rows, 1)
         n_trees = len(self.forest_.arrays["roots"])
-        paths = [self.forest_.path(rows, 0, int(codes[0, 0]), tree, self.normalize) for tree in range(n_trees)]
+        paths = [
+            self.forest_.path(rows, 0, int(codes[0, 0]), tree, self.normalize) for tree in range(n_trees)
+        ]
         return Explanation(self.classes_[codes[0, 0]], float(scores[0, 0]), paths)
 
     def _check_parameters(self) -> None:

@@ -41,7 +41,9 @@ class Training:
         check_choice("solver", self.solver, ("dual", "adagrad"))
         check_choice("loss", self.loss, ("squared_hinge", "logistic"))
         if self.solver == "dual" and self.loss == "logistic":
-            raise ValueError("solver='dual' is for the squared hinge: for loss='logistic' set solver='adagrad'")
+            raise ValueError(
+                "solver='dual' is for the squared hinge: for loss='logistic' set solver='adagrad'"
+            )
         if self.C is not None:
             check_number("C", self.C, above=0)
         check_number("tol", self.tol, above=0)
@@ -127,7 +129,7 @@ def label_weights(class_weight: ClassWeight, targets: Targets) -> NDArray[np.flo
         weights = 1 / propensities(targets.indicator())
         weights /= weights.min()
     else:
-        given = dict(class_weight)
+        given: dict[Any, float] = dict(class_weight)  # type: ignore[arg-type]  # a mapping, or pairs from a file
         weights = np.array([given.get(label, 1.0) for label in targets.classes.tolist()])
     return weights.astype(np.float32)
 
