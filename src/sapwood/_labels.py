@@ -125,9 +125,8 @@ def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 
 def _read_multiclass(y: NDArray[Any]) -> Targets:
-    mixed = isinstance(y, np.ndarray) and y.dtype.kind == "U"
     labels = as_label_array(y)
-    if not mixed:
+    if labels.dtype.kind == "f":
         check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     return Targets("multiclass", classes, np.arange(len(labels) + 1), codes.astype(np.int32))

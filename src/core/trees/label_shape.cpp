@@ -32,7 +32,9 @@ struct Term {
 
 using Centroid = std::vector<Term>;
 
-constexpr size_t kMostTerms = 512;      // a centroid keeps its largest terms: the rest says little and costs much
+// A centroid keeps its largest terms, as many as leave all centroids together smaller than the data: the rest says
+// little and costs much.
+constexpr int64_t kFewestTerms = 32, kMostTerms = 512;
 constexpr int kMostRounds = 20;         // of 2-means
 constexpr double kLeastProgress = 1e-4;
 
@@ -47,8 +49,8 @@ class SparseSum {
     s += x;
   }
 
-  // The terms, normalised, the largest kMostTerms of them, by feature; starts anew.
-  Centroid take() {
+  // The terms, normalised, the largest `most` of them, by feature; starts anew.
+  Centroid take(size_t most) {
     std::sort(touched_.begin(), touched_.end());
     Centroid out;
     for (const int32_t f : touched_) {
@@ -57,8 +59,8 @@ class SparseSum {
       s = 0.0f;
     }
     touched_.clear();
-    if (out.size() > kMostTerms) {
-      const auto end = out.begin() + kMostTerms;
+    if (out.size() > most) {
+      const auto end = out.begin() + static_cast<std::ptrdiff_t>(most);
       const auto larger = [](Term a, Term b) {
         return std::fabs(a.value) != std::fabs(b.value) ? std::fabs(a.value) > std::fabs(b.value) : a.feature < b.feature;
       };
@@ -209,6 +211,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
   std::vector<Centroid> centroids(static_cast<size_t>(n_labels));
   std::vector<std::unique_ptr<SparseSum>> sparse(static_cast<size_t>(n_threads));
   constexpr int64_t kLabelsATask = 64;
+  const auto most_terms = static_cast<size_t>(std::clamp(X.entries() / (2 * n_labels), kFewestTerms, kMostTerms));
   parallel_for(ceil_div(n_labels, kLabelsATask), n_threads, monitor, [&](int64_t task, int thread) {
     auto& sum = sparse[static_cast<size_t>(thread)];
     if (!sum) sum = std::make_unique<SparseSum>(X.n_columns);
@@ -221,7 +224,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
           if (row.value[t] != 0.0f) sum->add(static_cast<int64_t>(row.index[t]), scale * row.value[t]);
         }
       }
-      centroids[static_cast<size_t>(l)] = sum->take();
+      centroids[static_cast<size_t>(l)] = sum->take(most_terms);
     }
   });
   sparse.clear();

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <atomic>
 #include <numeric>
-#include <optional>
 
 #include "aligned.h"
 #include "solvers/random.h"
@@ -44,12 +43,17 @@ class ForestTrainer {
     // copied once for all of its banks. Large tasks start first.
     for (size_t t = 0; t < shapes_.size(); ++t) {
       const auto& nodes = shapes_[t].nodes;
-      banks_.emplace_back(nodes.size());
+      groups_.emplace_back(nodes.size());
       for (size_t v = 0; v < nodes.size(); ++v) {
         const int64_t n_banks = bank_count(nodes[v]);
-        banks_[t][v].resize(static_cast<size_t>(n_banks));
+        groups_[t][v].resize(static_cast<size_t>(ceil_div(n_banks, kGroupBanks)));
         if (v == 0) {
-          for (int64_t b = 0; b < n_banks; ++b) tasks_.push_back({t, v, b, X_.n_rows});
+          root_banks_.emplace_back(static_cast<size_t>(n_banks));
+          root_banks_left_.emplace_back(groups_[t][v].size());
+          for (int64_t b = 0; b < n_banks; ++b) {
+            tasks_.push_back({t, v, b, X_.n_rows});
+            ++root_banks_left_[t][static_cast<size_t>(b / kGroupBanks)];
+          }
         } else {
           tasks_.push_back({t, v, -1, n_banks * examples_below(shapes_[t], nodes[v])});
         }
@@ -68,7 +72,8 @@ class ForestTrainer {
       }
       monitor_.done += task.cost;
     });
-    return pack();
+    work_.clear();
+    return join();
   }
 
  private:
@@ -173,8 +178,22 @@ class ForestTrainer {
     p.n_features = X_.n_columns;
     p.row_scale = importance_.row_scale;
     p.row_weight = importance_.row_weight;
-    banks_[task.tree][task.node][static_cast<size_t>(task.bank)] =
-        train_bank(X_, task, task.bank, {}, p, [](int32_t row) { return row; }, work);
+    auto& banks = root_banks_[task.tree];
+    banks[static_cast<size_t>(task.bank)] = train_bank(X_, task, task.bank, {}, p, [](int32_t row) { return row; }, work);
+    const auto group = static_cast<size_t>(task.bank / kGroupBanks);
+    if (--root_banks_left_[task.tree][group] == 0) pack(task, group, group_of(banks, group));
+  }
+
+  // The banks that make a group. They are let go once it is packed.
+  static std::span<BankLines> group_of(std::vector<BankLines>& banks, size_t group) {
+    const size_t first = group * kGroupBanks;
+    return std::span(banks).subspan(first, std::min<size_t>(kGroupBanks, banks.size() - first));
+  }
+
+  void pack(const Task& task, size_t group, std::span<BankLines> banks) {
+    if (monitor_.stopped()) return;
+    groups_[task.tree][task.node][group] = pack_group(banks, options_.half);
+    for (BankLines& bank : banks) bank = {};
   }
 
   void train_node(const Task& task, Workspace& work) {
@@ -188,11 +207,12 @@ class ForestTrainer {
       for (const int32_t row : work.rows) weights.push_back(importance_.row_weight[row]);
       p.row_weight = weights.data();
     }
-    auto& banks = banks_[task.tree][task.node];
+    const auto place = [&](int32_t row) { return work.place[static_cast<size_t>(row)]; };
+    std::vector<BankLines> banks(static_cast<size_t>(bank_count(shapes_[task.tree].nodes[task.node])));
     for (size_t b = 0; b < banks.size() && !monitor_.stopped(); ++b) {
-      banks[b] = train_bank(local, task, static_cast<int64_t>(b), work.features, p,
-                            [&](int32_t row) { return work.place[static_cast<size_t>(row)]; }, work);
+      banks[b] = train_bank(local, task, static_cast<int64_t>(b), work.features, p, place, work);
     }
+    for (size_t g = 0; g < groups_[task.tree][task.node].size(); ++g) pack(task, g, group_of(banks, g));
     for (const int32_t row : work.rows) work.place[static_cast<size_t>(row)] = -1;
   }
 
@@ -241,23 +261,21 @@ class ForestTrainer {
             static_cast<int64_t>(work.features.size())};
   }
 
-  ForestArrays pack() {
+  ForestArrays join() {
     ForestArrays out;
+    for (const auto& tree : groups_) {
+      for (const auto& node : tree) out.expect(node);
+    }
+    out.reserve();
     for (size_t t = 0; t < shapes_.size(); ++t) {
       const auto& nodes = shapes_[t].nodes;
       const auto root = static_cast<int32_t>(out.node_labels.size());
       out.roots.push_back(root);
       for (size_t v = 0; v < nodes.size(); ++v) {
-        std::vector<PackedGroup> groups;
-        const std::span<const BankLines> banks = banks_[t][v];
-        for (size_t b = 0; b < banks.size(); b += kGroupBanks) {
-          groups.push_back(pack_group(banks.subspan(b, std::min<size_t>(kGroupBanks, banks.size() - b)), options_.half));
-        }
         std::vector<int32_t> children = nodes[v].children;
         for (int32_t& child : children) child += child >= 0 ? root : 0;
-        out.add_node(groups, children, static_cast<int32_t>(nodes[v].end - nodes[v].begin));
-        banks_[t][v].clear();
-        banks_[t][v].shrink_to_fit();
+        out.add_node(groups_[t][v], children, static_cast<int32_t>(nodes[v].end - nodes[v].begin));
+        groups_[t][v] = {};
       }
     }
     out.finish();
@@ -272,7 +290,9 @@ class ForestTrainer {
   Monitor& monitor_;
   std::vector<Workspace> work_;
   std::vector<Task> tasks_;
-  std::vector<std::vector<std::vector<BankLines>>> banks_;  // by tree, node, bank
+  std::vector<std::vector<std::vector<PackedGroup>>> groups_;       // by tree, node, group
+  std::vector<std::vector<BankLines>> root_banks_;                  // by tree, bank
+  std::vector<std::vector<std::atomic<int>>> root_banks_left_;      // by tree, group: how many are still to train
 };
 
 }  // namespace
