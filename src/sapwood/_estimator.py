@@ -27,6 +27,8 @@ Answer = TypeVar("Answer")
 MOST_DENSE_LABELS = 1000
 """`predict_proba` gives a dense array up to so many labels, and CSR above."""
 
+MOST_THREADS = 1024
+
 
 def all_or_nothing(
     method: Callable[Concatenate[Self, Arguments], Answer],
@@ -312,7 +314,7 @@ def n_threads(n_jobs: int | None) -> int:
     if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a whole number other than 0, or None, not {n_jobs!r}")
     if n_jobs > 0:
-        return int(n_jobs)
+        return min(int(n_jobs), MOST_THREADS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores + 1 + int(n_jobs))
 

@@ -8,33 +8,34 @@ from numbers import Integral, Real
 from typing import Any
 
 
+MOST_NUMBER = 3.4e38  # of a 32-bit float
+MOST_WHOLE = 2**31 - 1
+
+
 def check_number(
     name: str,
     value: Any,
     *,
     above: float | None = None,
     least: float | None = None,
-    most: float | None = None,
+    most: float = MOST_NUMBER,
 ) -> None:
     """Raise ValueError unless `value` is a finite number within the bounds."""
     bounds = [f"above {above}"] * (above is not None) + [f"at least {least}"] * (least is not None)
-    bounds += [f"at most {most}"] * (most is not None)
+    bounds += [f"at most {most}"]
     wanted = " and ".join(["a number", *bounds])
     ok = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    ok = (
-        ok
-        and (above is None or value > above)
-        and (least is None or value >= least)
-        and (most is None or value <= most)
-    )
+    ok = ok and (above is None or value > above) and (least is None or value >= least) and value <= most
     if not ok:
         raise ValueError(f"{name} must be {wanted}, not {value!r}")
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
-    """Raise ValueError unless `value` is a whole number of at least `least`."""
+    """Raise ValueError unless `value` is a whole number of at least `least` that the core can count to."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value > MOST_WHOLE:
+        raise ValueError(f"{name} must be at most {MOST_WHOLE}, not {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "bindings/interruptible.h"
 #include "bindings/rows_view.h"
@@ -17,7 +18,11 @@ class Forest {
  public:
   Forest(const nb::dict& arrays, int32_t n_labels, bool half, const std::string& loss) {
     const auto get = [&]<class T>(const char* name, size_t& size) {
-      const auto array = nb::cast<Array<T>>(arrays[name]);
+      const nb::object held = arrays[name];
+      Array<T> array;
+      if (!nb::try_cast(held, array, false)) {
+        throw nb::value_error(("the model is damaged: its array '" + std::string(name) + "' is of another kind").c_str());
+      }
       owners_.append(array);
       size = array.shape(0);
       return array.data();
@@ -51,19 +56,21 @@ class Forest {
     } catch (const std::invalid_argument& e) {
       throw nb::value_error(e.what());
     }
+    std::vector<char> is_root(node_labels);
+    for (int32_t t = 0; t < forest_.n_trees; ++t) is_root[static_cast<size_t>(forest_.roots[t])] = 1;
     forest_.fewest_labels = n_labels;
     for (int32_t v = 0; v < forest_.n_nodes; ++v) {
-      const bool root = std::find(forest_.roots, forest_.roots + trees, v) != forest_.roots + trees;
-      if (!root) forest_.fewest_labels = std::min(forest_.fewest_labels, forest_.node_labels[v]);
+      if (!is_root[static_cast<size_t>(v)]) forest_.fewest_labels = std::min(forest_.fewest_labels, forest_.node_labels[v]);
     }
   }
 
   nb::tuple top(const RowsView& X, int32_t k, int32_t beam, float min_beam_share, bool normalize, int n_threads) const {
+    if (k < 1 || k > forest_.n_labels) throw nb::value_error("k is out of range");
     const auto n = static_cast<size_t>(X.n_rows());
     const auto width = static_cast<size_t>(k);
     std::vector<int32_t> labels(n * width);
     std::vector<float> scores(n * width);
-    const PredictOptions options{beam, k, min_beam_share, normalize, n_threads};
+    const PredictOptions options{std::min(beam, forest_.n_nodes), k, min_beam_share, normalize, n_threads};
     const auto predict = [&](Monitor& monitor) {
       X.visit([&](const auto& rows) { predict_top(forest_, rows, options, labels.data(), scores.data(), monitor); });
     };

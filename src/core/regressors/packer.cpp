@@ -161,7 +161,8 @@ void check_line(const PackedForest& f, int64_t at, int64_t end, int banks_in_gro
   require(at <= end, "a line runs over the end of its group");
 }
 
-void check_targets(const PackedForest& f, int32_t node) {
+// parents[v]: how many lanes lead to node v.
+void check_targets(const PackedForest& f, int32_t node, std::vector<int32_t>& parents) {
   for (int32_t g = f.node_groups[node]; g < f.node_groups[node + 1]; ++g) {
     for (int32_t b = f.group_banks[g]; b < f.group_banks[g + 1]; ++b) {
       const int32_t* const target = f.targets + int64_t{16} * b;
@@ -171,7 +172,10 @@ void check_targets(const PackedForest& f, int32_t node) {
         require((target[l] >= 0) == nodes, "a bank mixes nodes and labels");
         require(l == 0 || target[l - 1] != kNoTarget, "a bank has a gap between its lanes");
         // children come after their parents: a walk down always ends
-        if (nodes) require(target[l] > node && target[l] < f.n_nodes, "a lane leads to a node that is not there");
+        if (nodes) {
+          require(target[l] > node && target[l] < f.n_nodes, "a lane leads to a node that is not there");
+          ++parents[static_cast<size_t>(target[l])];
+        }
         if (!nodes) require(~target[l] < f.n_labels, "a lane leads to a label that is not there");
       }
     }
@@ -188,11 +192,16 @@ void check_forest(const PackedForest& f, int64_t n_buckets, int64_t pool_size) {
   check_offsets(f.group_banks, f.n_groups, f.n_banks, "its groups");
   check_offsets(f.group_buckets, f.n_groups, n_buckets, "its index of features");
   check_offsets(f.group_pool, f.n_groups, pool_size - padding, "its weights");
-  for (int32_t t = 0; t < f.n_trees; ++t) require(f.roots[t] >= 0 && f.roots[t] < f.n_nodes, "a root is not there");
-  for (int32_t v = 0; v < f.n_nodes; ++v) {
-    require(f.node_labels[v] >= 0 && f.node_labels[v] <= f.n_labels, "a node counts more labels than there are");
-    check_targets(f, v);
+  std::vector<int32_t> parents(static_cast<size_t>(f.n_nodes), 0);
+  for (int32_t t = 0; t < f.n_trees; ++t) {
+    require(f.roots[t] >= 0 && f.roots[t] < f.n_nodes, "a root is not there");
+    ++parents[static_cast<size_t>(f.roots[t])];  // nothing but its tree leads to a root
   }
+  for (int32_t v = 0; v < f.n_nodes; ++v) {
+    require(f.node_labels[v] > 0 && f.node_labels[v] <= f.n_labels, "a node counts labels that are not there");
+    check_targets(f, v, parents);
+  }
+  for (const int32_t n : parents) require(n == 1, "a node does not have one parent");
   for (int32_t g = 0; g < f.n_groups; ++g) {
     const int32_t banks = f.group_banks[g + 1] - f.group_banks[g];
     require(banks <= kGroupBanks, "a group has too many banks");

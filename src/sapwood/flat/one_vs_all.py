@@ -220,7 +220,7 @@ class OneVsAllClassifier(OnlineClassifier):
     def _restore(self, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
         settings = metadata["settings"]
         if metadata["form"] == "forest":
-            self._model = Forest(tensors, **settings)
+            self._model = Forest(tensors, **{**settings, "n_labels": len(self.classes_)})
         else:
             self._model = _Online.of(tensors, len(self.classes_), settings)
         self._note_labels()

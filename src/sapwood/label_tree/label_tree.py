@@ -227,4 +227,4 @@ class LabelTreeClassifier(SapwoodClassifier):
         return self.forest_.settings()
 
     def _restore(self, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
-        self.forest_ = Forest(tensors, **metadata)
+        self.forest_ = Forest(tensors, **{**metadata, "n_labels": len(self.classes_)})
