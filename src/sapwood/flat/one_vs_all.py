@@ -33,7 +33,7 @@ class OneVsAllClassifier(OnlineClassifier):
         What the regressors minimise.
     C : float, optional
         Weight of the loss against the regularisation (dual only). By default 1 for one label a row and less where
-        rows have more: (labels a row) ** -0.4.
+        rows have more: 1 over the root of how many.
     tol : float, default=0.1
         Gradients smaller than this are left alone (dual only).
     passes : int, optional

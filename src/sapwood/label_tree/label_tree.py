@@ -36,7 +36,7 @@ class LabelTreeClassifier(SapwoodClassifier):
     ----------
     arity : int, default=16
         Most children of an inner node.
-    max_leaf : int, default=128
+    max_leaf : int, default=200
         Most labels that are told apart in one step, at the leaves. More are more accurate and cost more training.
     n_trees : int, default=1
         How many trees to average.
@@ -46,7 +46,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         What the regressors minimise.
     C : float, optional
         Weight of the loss against the regularisation (dual only). By default 1 for one label a row and less where
-        rows have more: (labels a row) ** -0.4.
+        rows have more: 1 over the root of how many.
     tol : float, default=0.1
         Gradients smaller than this are left alone (dual only).
     passes : int, optional
@@ -102,7 +102,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         self,
         *,
         arity: int = 16,
-        max_leaf: int = 128,
+        max_leaf: int = 200,
         n_trees: int = 1,
         solver: Literal["dual", "adagrad"] = "dual",
         loss: Literal["squared_hinge", "logistic"] = "squared_hinge",

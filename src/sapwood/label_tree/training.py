@@ -107,9 +107,9 @@ class Training:
 def default_C(targets: Targets) -> float:
     """C for `C=None`: 1 for one label a row, less for more, as a row's loss is shared among its labels.
 
-    The exponent is measured: `benchmarks/label_tree_defaults.py`.
+    The root is measured, see docs/label_tree.md.
     """
-    return float(max(targets.mean_labels, 1.0) ** -0.4)
+    return float(max(targets.mean_labels, 1.0) ** -0.5)
 
 
 def label_weights(class_weight: ClassWeight, targets: Targets) -> NDArray[np.float32] | None:
