@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -32,6 +33,8 @@ struct Term {
 
 using Centroid = std::vector<Term>;
 
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr int64_t kLabelsBetweenStopChecks = 1024;
 constexpr size_t kMostTerms = 512;      // a centroid keeps its largest terms: the rest says little and costs much
 constexpr int kMostRounds = 20;         // of 2-means
 constexpr double kLeastProgress = 1e-4;
@@ -53,7 +56,8 @@ class SparseSum {
     Centroid out;
     for (const int32_t f : touched_) {
       float& s = sum_[static_cast<size_t>(f)];
-      if (s != 0.0f) out.push_back({f, s});  // a feature whose sum passed through zero stands here twice
+      // A feature whose sum passed through zero stands here twice. Huge values may have added up to infinity or NaN.
+      if (s != 0.0f && !std::isnan(s)) out.push_back({f, std::clamp(s, -kLargest, kLargest)});
       s = 0.0f;
     }
     touched_.clear();
@@ -104,7 +108,7 @@ struct PairSums {
 // Spherical 2-means of the labels in [begin, end), which it puts in order: those of the first cluster first. Returns how
 // many these are: `wanted` where balanced.
 int64_t bisect(int32_t* begin, int32_t* end, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids,
-               PairSums& sums, Random& random) {
+               PairSums& sums, Random& random, const Monitor& monitor) {
   const auto n = static_cast<int64_t>(end - begin);
   const auto centroid = [&](int64_t i) -> const Centroid& { return centroids[static_cast<size_t>(begin[i])]; };
   std::vector<std::pair<float, int32_t>> score(static_cast<size_t>(n));  // how much more a label is of the first cluster
@@ -120,6 +124,7 @@ int64_t bisect(int32_t* begin, int32_t* end, int64_t wanted, bool balanced, cons
   int64_t size = wanted;
   for (int round = 0; round < kMostRounds; ++round) {
     for (int64_t i = 0; i < n; ++i) {
+      if (i % kLabelsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
       if (round == 0) dots[static_cast<size_t>(i)] = sums.dot(centroid(i));
       const auto [l, r] = dots[static_cast<size_t>(i)];
       score[static_cast<size_t>(i)] = {static_cast<float>(r / right_length - l / left_length), static_cast<int32_t>(i)};
@@ -138,6 +143,7 @@ int64_t bisect(int32_t* begin, int32_t* end, int64_t wanted, bool balanced, cons
     for (int64_t i = 0; i < n; ++i) sums.add(centroid(i), side[static_cast<size_t>(i)]);
     double left = 0, right = 0;  // squared lengths of the two sums
     for (int64_t i = 0; i < n; ++i) {
+      if (i % kLabelsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
       dots[static_cast<size_t>(i)] = sums.dot(centroid(i));
       (side[static_cast<size_t>(i)] ? right : left) +=
           side[static_cast<size_t>(i)] ? dots[static_cast<size_t>(i)].second : dots[static_cast<size_t>(i)].first;
@@ -239,7 +245,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
       Random random(options.seed ^ (static_cast<uint64_t>(g.begin) << 32) ^ static_cast<uint64_t>(g.end));
       int32_t* const labels = shape.order.data();
       middle[static_cast<size_t>(task)] =
-          g.begin + bisect(labels + g.begin, labels + g.end, wanted, options.balanced, centroids, *sums, random);
+          g.begin + bisect(labels + g.begin, labels + g.end, wanted, options.balanced, centroids, *sums, random, monitor);
     });
     std::vector<Group> next;
     for (size_t i = 0; i < groups.size(); ++i) {
