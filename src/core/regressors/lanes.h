@@ -206,7 +206,7 @@ inline Mask operator==(Lanes a, Lanes b) {
   return m;
 }
 inline Lanes max(Lanes a, Lanes b) { return select(a > b, a, b); }
-inline Lanes min(Lanes a, Lanes b) { return select(a > b, b, a); }
+inline Lanes min(Lanes a, Lanes b) { return select(b > a, a, b); }  // b where one is no number, as SSE has it
 inline Mask mask_from_bits(uint16_t set) {
   Mask m;
   for (int i = 0; i < 4; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -36,6 +37,8 @@ using Centroid = std::vector<Term>;
 // A centroid keeps its largest terms, as many as leave all centroids together smaller than the data: the rest says
 // little and costs much.
 constexpr int64_t kFewestTerms = 128, kMostTerms = 512;
+constexpr float kLargest = std::numeric_limits<float>::max();
+constexpr size_t kLabelsBetweenStopChecks = 1024;
 constexpr int kStarts = 3;       // of which the best is kept: a bad split high in the tree costs half a point
 constexpr int kMostRounds = 20;  // of 2-means
 constexpr double kLeastProgress = 1e-4;
@@ -57,7 +60,8 @@ class SparseSum {
     Centroid out;
     for (const int32_t f : touched_) {
       float& s = sum_[static_cast<size_t>(f)];
-      if (s != 0.0f) out.push_back({f, s});  // a feature whose sum passed through zero stands here twice
+      // A feature whose sum passed through zero stands here twice. Huge values may have added up to infinity or NaN.
+      if (s != 0.0f && !std::isnan(s)) out.push_back({f, std::clamp(s, -kLargest, kLargest)});
       s = 0.0f;
     }
     touched_.clear();
@@ -109,8 +113,9 @@ struct PairSums {
 class Bisection {
  public:
   // wanted: how many labels shall be in the first cluster, where balanced.
-  Bisection(std::span<int32_t> labels, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids, PairSums& sums)
-      : labels_(labels), wanted_(wanted), balanced_(balanced), centroids_(centroids), sums_(sums), score_(labels.size()),
+  Bisection(std::span<int32_t> labels, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids, PairSums& sums,
+            const Monitor& monitor)
+      : labels_(labels), wanted_(wanted), balanced_(balanced), centroids_(centroids), sums_(sums), monitor_(monitor), score_(labels.size()),
         dots_(labels.size()), side_(labels.size()) {}
 
   // Puts the labels of the first cluster first and returns how many these are.
@@ -180,6 +185,7 @@ class Bisection {
     }
     double square[2] = {0, 0};
     for (size_t i = 0; i < labels_.size(); ++i) {
+      if (i % kLabelsBetweenStopChecks == 0 && monitor_.stopped()) throw Interrupted{};
       dots_[i] = sums_.dot(centroid(i));
       if (side_[i] < 2) square[static_cast<size_t>(side_[i])] += side_[i] ? dots_[i].second : dots_[i].first;
     }
@@ -195,6 +201,7 @@ class Bisection {
   bool balanced_;
   const std::vector<Centroid>& centroids_;
   PairSums& sums_;
+  const Monitor& monitor_;
   std::vector<std::pair<float, int32_t>> score_;  // how much closer a label is to the second cluster
   std::vector<std::pair<float, float>> dots_;     // how close to each
   std::vector<char> side_;                        // the cluster of each label
@@ -281,7 +288,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
       Random random(options.seed ^ (static_cast<uint64_t>(g.begin) << 32) ^ static_cast<uint64_t>(g.end));
       int32_t* const labels = shape.order.data();
       middle[static_cast<size_t>(task)] =
-          g.begin + Bisection({labels + g.begin, labels + g.end}, wanted, options.balanced, centroids, *sums).split(random);
+          g.begin + Bisection({labels + g.begin, labels + g.end}, wanted, options.balanced, centroids, *sums, monitor).split(random);
     });
     std::vector<Group> next;
     for (size_t i = 0; i < groups.size(); ++i) {

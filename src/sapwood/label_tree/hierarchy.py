@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,10 +53,14 @@ def _is_branch(node: Any) -> bool:
 
 def _leaves(tree: Sequence[Any]) -> list[Any]:
     leaves = []
-    stack = list(tree)
+    stack: list[Any] = [tree]
+    seen: dict[int, Any] = {}  # keeps them alive, so that no two have one id
     while stack:
         node = stack.pop()
         if _is_branch(node):
+            if id(node) in seen and len(node):
+                raise ValueError("tree holds one of its branches twice, or within itself")
+            seen[id(node)] = node
             stack.extend(node)
         else:
             leaves.append(node)
@@ -66,7 +71,7 @@ def _codes(tree: Sequence[Any], targets: Targets) -> dict[Any, int]:
     """The code of each label that the tree names and that has examples."""
     named = as_label_array(_leaves(tree)).tolist()
     if len(set(named)) < len(named):
-        twice = next(label for label in named if named.count(label) > 1)
+        twice = Counter(named).most_common(1)[0][0]
         raise ValueError(f"tree names label {twice!r} twice")
     counts = targets.counts()
     code_of = {label: code for code, label in enumerate(targets.classes.tolist()) if counts[code]}
