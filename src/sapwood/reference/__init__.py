@@ -1,0 +1,1 @@
+"""The papers' pseudo-code as plain, slow, readable Python: the specification the core is held to."""
