@@ -7,6 +7,7 @@ What the paper leaves open is decided in docs/budgeted_trees.md, "SBT".
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -73,6 +74,9 @@ class BudgetedTree:
         Number of folds if `prune`.
     max_depth : int or None
         Nodes this deep are leaves.
+    max_features : int or None
+        Bound of the columns that the whole tree looks at: a node whose planes might exceed it chooses among
+        the columns that the nodes before it use. Nodes are learned level by level, left to right.
     random_state : int
         Seed of the fold assignment.
 
@@ -90,17 +94,25 @@ class BudgetedTree:
         prune: bool = True,
         folds: int = 5,
         max_depth: int | None = None,
+        max_features: int | None = None,
         random_state: int = 0,
     ) -> None:
         self.parameters = parameters
         self.prune = prune
         self.folds = folds
         self.max_depth = max_depth
+        self.max_features = max_features
         self.random_state = random_state
 
     def fit(self, X: Examples, y: Iterable[float]) -> BudgetedTree:
         """Grow the tree, then prune it."""
         X, signs = check_examples(X), check_signs(y)
+        most = self.parameters.budget * self.parameters.max_planes
+        if self.max_features is not None and most > self.max_features:
+            raise ValueError(
+                f"max_features is {self.max_features}, but the root's planes may take budget * max_planes "
+                f"= {most} columns; lower one of the two"
+            )
         # The folds are dealt once: an example that a node's classifier has not seen
         # was not seen by that fold's classifiers above it either.
         fold = deal_folds(signs, self.folds, np.random.default_rng(self.random_state))
@@ -114,13 +126,13 @@ class BudgetedTree:
         return self
 
     def _grow(self, X: Examples, y: Vector, fold: Indices) -> None:
-        """Algorithm 2, with a stack in the place of the recursion."""
+        """Algorithm 2, with a queue in the place of the recursion."""
         everyone = np.arange(len(y))
         # Examples to learn from, routed by the vote; held-out examples, each routed by the
         # classifiers of its own fold; depth; the parent and the side on which this node hangs.
-        stack: list[tuple[Indices, Indices, int, int, str]] = [(everyone, everyone, 0, -1, "")]
-        while stack:
-            rows, held_out, depth, parent, side = stack.pop()
+        queue: deque[tuple[Indices, Indices, int, int, str]] = deque([(everyone, everyone, 0, -1, "")])
+        while queue:
+            rows, held_out, depth, parent, side = queue.popleft()
             index = len(self.nodes_)
             node = Node(label=1.0 if y[rows].sum() > 0 else -1.0, n_examples=len(rows), depth=depth)
             node.own_error = int(np.sum(y[held_out] != node.label))
@@ -133,7 +145,7 @@ class BudgetedTree:
                 train = fold[rows, None] != np.arange(self.folds)[None, :]
             else:
                 train = np.ones((len(rows), 1), dtype=bool)
-            bac = self.parameters.solve(X[rows], y[rows], train)
+            bac = self._learn(X[rows], y[rows], train)
             positive = vote(bac.decision(X[rows]))
             if positive.all() or not positive.any():
                 continue  # "cannot be further split by the induced classifier"
@@ -143,8 +155,19 @@ class BudgetedTree:
                 decisions = bac.decision(X[held_out])
                 held_positive = decisions[np.arange(len(held_out)), fold[held_out]] > 0
                 node.own_error = int(np.sum(held_positive != (y[held_out] > 0)))
-            stack.append((rows[~positive], held_out[~held_positive], depth + 1, index, "right"))
-            stack.append((rows[positive], held_out[held_positive], depth + 1, index, "left"))
+            queue.append((rows[positive], held_out[held_positive], depth + 1, index, "left"))
+            queue.append((rows[~positive], held_out[~held_positive], depth + 1, index, "right"))
+
+    def _learn(self, X: Examples, y: Vector, train: Mask) -> Solution:
+        """Train the BAC of a node within what is left of max_features."""
+        used = self.features_
+        most = self.parameters.budget * self.parameters.max_planes
+        if self.max_features is None or len(used) + most <= self.max_features:
+            return self.parameters.solve(X, y, train)
+        bac = self.parameters.solve(X[:, used], y, train)
+        bac.features = used[bac.features]
+        bac.planes = [used[plane] for plane in bac.planes]
+        return bac
 
     def _subtree_errors(self) -> list[int]:
         """Return the held-out errors of the subtree under each node."""
