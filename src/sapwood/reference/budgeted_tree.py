@@ -50,10 +50,13 @@ class Node:
     depth: int
     bac: Solution | None = None
     left: int = -1
-    """The child of examples that are predicted positive; -1: the BAC's own answer is the last."""
+    """The child of examples that are predicted positive; -1: there is a leaf in its place."""
     right: int = -1
+    left_label: float = 1.0
+    """What that leaf would answer: the majority of the examples on this side, the BAC's sign on a tie."""
+    right_label: float = -1.0
     own_error: int = 0
-    """Held-out examples that this node gets wrong when its children are removed."""
+    """Held-out examples that this node gets wrong when its children are leaves."""
 
     @property
     def has_children(self) -> bool:
@@ -150,11 +153,14 @@ class BudgetedTree:
             if positive.all() or not positive.any():
                 continue  # "cannot be further split by the induced classifier"
             node.bac = bac
+            node.left_label = 1.0 if y[rows[positive]].sum() >= 0 else -1.0
+            node.right_label = 1.0 if y[rows[~positive]].sum() > 0 else -1.0
             held_positive = np.zeros(len(held_out), dtype=bool)
             if self.prune:
                 decisions = bac.decision(X[held_out])
                 held_positive = decisions[np.arange(len(held_out)), fold[held_out]] > 0
-                node.own_error = int(np.sum(held_positive != (y[held_out] > 0)))
+                answer = np.where(held_positive, node.left_label, node.right_label)
+                node.own_error = int(np.sum(answer != y[held_out]))
             queue.append((rows[positive], held_out[held_positive], depth + 1, index, "left"))
             queue.append((rows[~positive], held_out[~held_positive], depth + 1, index, "right"))
 
@@ -226,5 +232,5 @@ class BudgetedTree:
             if node.has_children:
                 stack += [(node.right, rows[~positive]), (node.left, rows[positive])]
             else:
-                answer[rows] = np.where(positive, 1.0, -1.0)
+                answer[rows] = np.where(positive, node.left_label, node.right_label)
         return answer
