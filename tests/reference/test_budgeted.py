@@ -109,6 +109,30 @@ class TestOffset:
         balance = y @ (weight * problem.dual_ratio(scores, found))
         assert np.abs(balance).max() < 1e-10
 
+    @pytest.mark.parametrize("loss", LOSSES)
+    def test_newton_does_not_run_from_end_to_end_of_the_bracket(self, loss):
+        """From b = 1 the step goes to where only the positive examples have loss, and from there back."""
+        y = np.array([1.0] * 6 + [-1.0])
+        scores = np.array([[0.0]] * 6 + [[-1.999]])
+        problem = Problem(None, y, np.array([[7 / 12]] * 6 + [[3.5]]), 10.0, LOSSES[loss], True)
+        b = problem.offset(scores, np.array([1.0]))
+        slopes = problem.loss.slope(y[:, None] * (scores + b))
+        assert y @ (problem.weight * slopes) == pytest.approx([0.0], abs=1e-12)
+
+    @settings(deadline=None)
+    @given(
+        st.lists(st.tuples(st.sampled_from([-1.0, 1.0]), st.integers(-30, 30)), min_size=2, max_size=8),
+        st.integers(-20, 20),
+        st.sampled_from(sorted(LOSSES)),
+    )
+    def test_balances_the_classes_wherever_the_kinks_are(self, examples, start, loss):
+        y = np.array([sign for sign, _ in examples])
+        y[:2] = (-1.0, 1.0)
+        scores = np.array([[score / 10] for _, score in examples])
+        problem = Problem(None, y, np.ones((len(y), 1)), 1.0, LOSSES[loss], True)
+        b = problem.offset(scores, np.array([start / 10]))
+        assert y @ problem.loss.slope(y[:, None] * (scores + b)) == pytest.approx([0.0], abs=1e-10)
+
 
 class TestSolution:
     @pytest.mark.parametrize("loss", LOSSES)

@@ -178,7 +178,8 @@ class Problem:
             high = np.where(gradient > 0, b, high)
             step = np.divide(gradient, curvature, out=np.zeros_like(b), where=curvature > 0)
             newton = b - step
-            inside = (newton >= low) & (newton <= high)
+            # Strictly: an end of the bracket is no root, and a kink can send Newton from end to end for ever.
+            inside = (newton > low) & (newton < high)
             moved = np.where(gradient == 0, b, np.where(inside, newton, 0.5 * (low + high)))
             done = np.abs(moved - b) <= 4 * np.finfo(float).eps * reach
             b = moved
