@@ -7,7 +7,6 @@ from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
-
 MOST_NUMBER = 3.4e38  # of a 32-bit float
 MOST_WHOLE = 2**31 - 1
 
