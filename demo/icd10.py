@@ -25,10 +25,10 @@ SEED = 0
 HELD_OUT = 0.1
 PHRASES = [
     "type 2 diabetes with kidney complications",
-    "broken wrist after a fall",
-    "heart attack of the anterior wall",
-    "baby born too early",
-    "allergic to penicillin",
+    "fracture of the wrist, lower end of radius",
+    "myocardial infarction of the anterior wall",
+    "preterm newborn with extremely low birth weight",
+    "allergy status to penicillin",
     "bitten by a dog",
     "fear of heights",
 ]

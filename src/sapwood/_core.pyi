@@ -1,7 +1,14 @@
 """The compiled core. Private: the public names are those of the Python packages."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+_Top = tuple[NDArray[np.int32], NDArray[np.float32]]
+_Arrays = dict[str, NDArray[Any]]
+_Progress = Callable[[int, int], None]
 
 _Rows = tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int64]]
 _LabelRows = tuple[NDArray[np.int32], NDArray[np.int64]]
@@ -44,3 +51,79 @@ def write_label_rows(
     row: int,
     base: int,
 ) -> tuple[bytes, int]: ...
+def instruction_set() -> str: ...
+
+class Rows:
+    """A view of the rows of a dense or CSR matrix of float32."""
+
+    @staticmethod
+    def csr(
+        indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[np.float32], n_columns: int
+    ) -> Rows: ...
+    @staticmethod
+    def dense(values: NDArray[np.float32]) -> Rows: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_columns(self) -> int: ...
+    def check(self) -> None: ...
+    def ascends(self) -> bool: ...
+
+def train_label_forest(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    label_weight: NDArray[np.float32] | None,
+    shape_indptr: NDArray[np.int64] | None,
+    shape_children: NDArray[np.int32] | None,
+    n_trees: int,
+    arity: int,
+    max_leaf: int,
+    balanced: bool,
+    solver: str,
+    loss: str,
+    C: float,
+    tolerance: float,
+    step: float,
+    passes: int,
+    prune: float,
+    half: bool,
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> _Arrays: ...
+
+class Forest:
+    """Trained label trees, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_labels: int, half: bool, loss: str) -> None: ...
+    def top(
+        self, X: Rows, k: int, beam: int, min_beam_share: float, normalize: bool, n_threads: int
+    ) -> _Top: ...
+    def node_scores(self, X: Rows, row: int, node: int, normalize: bool) -> _Top: ...
+
+class OneVsAll:
+    """One-against-all that learns online."""
+
+    def __init__(
+        self, *, loss: str, step: float, normalize: bool, negatives: int, random_state: int
+    ) -> None: ...
+    def learn(
+        self,
+        X: Rows,
+        label_indptr: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        *,
+        n_labels: int,
+        row_weight: NDArray[np.float32] | None,
+        progress: _Progress | None,
+    ) -> None: ...
+    def top(self, X: Rows, *, k: int, n_threads: int) -> _Top: ...
+    def label_score(self, X: Rows, *, row: int, label: int) -> float: ...
+    def state(self) -> _Arrays: ...
+    def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
+    def take(self, forest: Forest) -> None: ...

@@ -6,6 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import wraps
+from itertools import pairwise
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -44,7 +45,7 @@ def all_or_nothing(
             self.__dict__.update(before)
             raise
 
-    return run
+    return run  # type: ignore[return-value]  # wraps() forgets that the first parameter goes without a name
 
 
 class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -121,6 +122,12 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
         return check_rows(self, X, reset=False)
 
+    def _one_row(self, x: Any) -> _core.Rows:
+        rows = self._rows(x)
+        if rows.n_rows != 1:
+            raise ValueError(f"explain takes one row, not {rows.n_rows}")
+        return rows
+
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """Give the k best labels of each row and their scores, best first.
 
@@ -162,7 +169,7 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.classes_[self._top(rows, 1)[0][:, 0]]
         codes, indptr = self._likely(rows)
         if self._target_kind == "lists":
-            return [self.classes_[codes[a:b]] for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+            return [self.classes_[codes[a:b]] for a, b in pairwise(indptr)]
         dtype = self._target_dtype or np.float32
         shape = (rows.n_rows, len(self.classes_))
         indicator = sp.csr_matrix((np.ones(len(codes), dtype=dtype), codes, indptr), shape=shape)
@@ -231,7 +238,8 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         row_of = np.repeat(np.arange(truth.n_rows), np.diff(truth.indptr))
         right = np.zeros(len(best), dtype=bool)
         right[row_of[truth.classes[truth.codes] == best[row_of]]] = True
-        return float(np.average(right, weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        return float(np.average(right, weights=weights))
 
     # Files
 
@@ -282,7 +290,11 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 estimator.feature_names_in_ = np.array(metadata["feature_names"], dtype=object)
             estimator._target_kind = metadata["target_kind"]
             estimator._target_dtype = metadata["target_dtype"]
-            own = {name.removeprefix("model."): t for name, t in file.tensors.items() if name.startswith("model.")}
+            own = {
+                name.removeprefix("model."): t
+                for name, t in file.tensors.items()
+                if name.startswith("model.")
+            }
             estimator._restore(own, metadata["model"])
         except (KeyError, TypeError, ValueError) as error:
             raise model_file.ModelFileError(f"not a sound {cls.__name__}: {error}") from error
@@ -313,6 +325,8 @@ def _as_json(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):  # JSON would make strings of the keys
+        return [[_as_json(key), _as_json(item)] for key, item in value.items()]
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in value]
     if isinstance(value, (np.random.RandomState, np.random.Generator)):

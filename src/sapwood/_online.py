@@ -16,7 +16,7 @@ Self = TypeVar("Self", bound="OnlineClassifier")
 
 
 class OnlineClassifier(SapwoodClassifier):
-    """Base of the estimators with `partial_fit`. A method supplies `_start`, `_learn` and what SapwoodClassifier asks for.
+    """Base of the estimators with `partial_fit`: a method supplies `_start`, `_learn` and what SapwoodClassifier wants.
 
     `classes_` holds the labels in the order in which they were first seen; those of one `fit`, sorted.
     """
@@ -53,8 +53,11 @@ class OnlineClassifier(SapwoodClassifier):
         if not is_new and targets.kind != self._target_kind:
             raise ValueError(f"y is {targets.kind}, but learning began with {self._target_kind}")
         if not is_new and targets.kind.endswith("indicator") and len(targets.classes) != len(self.classes_):
-            raise ValueError(f"y has {len(targets.classes)} columns, but learning began with {len(self.classes_)}")
-        announced = None if classes is None else as_label_array(classes)
+            raise ValueError(
+                f"y has {len(targets.classes)} columns, but learning began with {len(self.classes_)}"
+            )
+        announced = targets.classes[:0] if classes is None else as_label_array(np.asarray(classes))
+        self._check_same_kind(targets.classes, announced, targets.classes[:0] if is_new else self.classes_)
         if is_new:
             self._start()
             self._note_targets(targets)
@@ -67,24 +70,28 @@ class OnlineClassifier(SapwoodClassifier):
     def _is_started(self) -> bool:
         return hasattr(self, "classes_")
 
-    def _known(self, targets: Targets, announced: NDArray[Any] | None) -> Targets:
+    @staticmethod
+    def _check_same_kind(*labels: NDArray[Any]) -> None:
+        if len({array.dtype.kind == "U" for array in labels if len(array)}) > 1:
+            raise ValueError("labels mix strings and numbers: make them all of one kind")
+
+    def _known(self, targets: Targets, announced: NDArray[Any]) -> Targets:
         """The same targets with codes by order of arrival; new labels are added to `classes_`."""
-        if announced is not None:
-            self._add(announced)
+        self._add(announced)
         if targets.kind.endswith("indicator"):
             self._add(targets.classes)
             return targets
         _, first = np.unique(targets.codes, return_index=True)
         self._add(targets.classes[targets.codes[np.sort(first)]])
-        code_of = np.array([self._code_of.get(label, -1) for label in targets.classes.tolist()], dtype=np.int32)
+        code_of = np.array(
+            [self._code_of.get(label, -1) for label in targets.classes.tolist()], dtype=np.int32
+        )
         return Targets(targets.kind, self.classes_, targets.indptr, code_of[targets.codes])
 
     def _add(self, labels: NDArray[Any]) -> None:
         new = [label for label in dict.fromkeys(labels.tolist()) if label not in self._code_of]
         if not new:
             return
-        if len(self.classes_) and (labels.dtype.kind == "U") != (self.classes_.dtype.kind == "U"):
-            raise ValueError("labels mix strings and numbers: make them all of one kind")
         self._code_of.update((label, code) for code, label in enumerate(new, start=len(self._code_of)))
         added = np.array(new, dtype=None if labels.dtype.kind == "U" else labels.dtype)
         self.classes_ = np.concatenate([self.classes_, added]) if len(self.classes_) else added

@@ -27,8 +27,15 @@ def progress(description: str, verbose: int) -> Iterator[Report | None]:
 @contextmanager
 def _bar(description: str) -> Iterator[Report]:
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:

@@ -53,8 +53,8 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
 def _is_ready(X: Any) -> bool:
     """Whether the core can read X as it is: the common case, and the one that must be quick."""
     if isinstance(X, np.ndarray):
-        return X.dtype == np.float32 and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned
-    return sp.issparse(X) and X.format == "csr" and X.dtype == np.float32 and X.ndim == 2
+        return X.dtype == np.float32 and X.ndim == 2 and bool(X.flags.c_contiguous and X.flags.aligned)
+    return bool(sp.issparse(X) and X.format == "csr" and X.dtype == np.float32 and X.ndim == 2)
 
 
 def _only_numbers(X: Any) -> Any:

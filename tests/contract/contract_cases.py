@@ -40,7 +40,6 @@ EXPECTED_FAILURES = {
     name: {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
         "check_sample_weight_equivalence_on_sparse_data": WEIGHTS_REPEAT,
-        "check_class_weight_classifiers": NAMED_WEIGHTS,
     }
     for name in ("LabelTreeClassifier", "OneVsAllClassifier")
 }

@@ -167,7 +167,7 @@ def test_indicators_of_any_form(estimator, form, dtype):
 def test_lists_of_strings_with_repeats_and_empty_rows(estimator):
     lists = [[NAMES[code] for code in labels] for labels in label_lists(CODES)]
     plain = clone(estimator).fit(X, lists)
-    messy = [tuple(reversed(row)) + (row[0],) if i % 2 else set(row) for i, row in enumerate(lists)]
+    messy = [(*reversed(row), row[0]) if i % 2 else set(row) for i, row in enumerate(lists)]
     same = clone(estimator).fit(X, messy)
     assert answers(same, X) == answers(plain, X)
     lists[3] = lists[50] = []

@@ -22,8 +22,14 @@ const LanesTable kLanesTable = {
     },
     [](const float* a, const float* b) { return bits(load(a) > load(b)); },
     [](const float* a, const float* b) { return bits(load(a) == load(b)); },
-    [](const void* packed, uint16_t set, float* out) { store(out, expand_half(packed, set)); },
-    [](const void* packed, uint16_t set, float* out) { store(out, expand_float(packed, set)); },
+    [](const void* packed, uint16_t set, float* out) {
+      store(out, zero());
+      add_expanded_half(out, packed, set, 1.0f);
+    },
+    [](const void* packed, uint16_t set, float* out) {
+      store(out, zero());
+      add_expanded_float(out, packed, set, 1.0f);
+    },
     [](const uint32_t* keys, uint32_t key) { return find_key(keys, key); },
     [](uint16_t x) { return popcount(x); },
 };

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sapwood
-from sapwood import LabelTreeClassifier
 
+import sapwood
 from harness.sides import TOP_K, Side
+from sapwood import LabelTreeClassifier
 
 
 class Sapwood(Side):

@@ -45,6 +45,12 @@ class OneVsAll {
     return nb::make_tuple(to_numpy(std::move(labels), {n, width}), to_numpy(std::move(scores), {n, width}));
   }
 
+  float label_score(const RowsView& X, int64_t row, int32_t label) const {
+    if (row < 0 || row >= X.n_rows() || label < 0 || label >= model_.n_labels()) throw nb::index_error("no such row or label");
+    const std::shared_lock shared(mutex_);
+    return X.visit([&](const auto& rows) { return model_.label_score(rows, row, label); });
+  }
+
   // The model as arrays: for each bank its features, and 32 floats for the bias and for each feature.
   nb::dict state() const {
     const std::shared_lock shared(mutex_);
@@ -101,6 +107,8 @@ void bind_one_vs_all(nb::module_& m) {
            nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("progress").none(), "Learn rows in their order.")
       .def("top", &OneVsAll::top, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("n_threads"),
            "The k best labels of each row: codes and scores, best first.")
+      .def("label_score", &OneVsAll::label_score, nb::arg("X"), nb::kw_only(), nb::arg("row"), nb::arg("label"),
+           "What one label's regressor says of one row.")
       .def("state", &OneVsAll::state, "The model as arrays.")
       .def("restore", &OneVsAll::restore, nb::arg("arrays"), nb::kw_only(), nb::arg("n_labels"), "Take back what state() gave.")
       .def("take", &OneVsAll::take, nb::arg("forest"), "Go on from what a forest of one root has learned.");

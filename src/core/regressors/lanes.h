@@ -50,7 +50,7 @@ inline Lanes rsqrt_guess(Lanes a) { return {_mm512_rsqrt14_ps(a.v)}; }
 inline Lanes exp2_whole(Lanes n) { return {_mm512_scalef_ps(_mm512_set1_ps(1.0f), n.v)}; }
 
 // The weights at p, one for each set bit, go to the lanes of the set bits; the other lanes are zero.
-// May read kExpandReach bytes from p, which need not be aligned.
+// May read kExpandReach bytes from p, which need not be aligned. add_expanded_* multiply them by x and add to sums.
 inline Lanes expand_half(const void* p, uint16_t set) {
   const __m512 packed = _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
   return {_mm512_maskz_expand_ps(set, packed)};
@@ -216,9 +216,9 @@ inline Mask mask_from_bits(uint16_t set) {
   return m;
 }
 inline uint16_t bits(Mask m) {
-  int set = 0;
-  for (int i = 0; i < kLanes; ++i) set |= (m.q[i / 4][i % 4] & 1) << i;
-  return static_cast<uint16_t>(set);
+  FourInts set = {};
+  for (int i = 0; i < 4; ++i) set |= m.q[i] & FourInts{1 << (4 * i), 2 << (4 * i), 4 << (4 * i), 8 << (4 * i)};
+  return static_cast<uint16_t>(set[0] | set[1] | set[2] | set[3]);
 }
 inline Lanes abs(Lanes a) { return max(a, broadcast(0.0f) - a); }
 inline Lanes sqrt(Lanes a) {
@@ -236,47 +236,56 @@ inline Lanes exp2_whole(Lanes n) {
   });
 }
 inline float half_at(const char* p) {
+#if defined(__ARM_FP16_FORMAT_IEEE)
+  __fp16 half;
+  __builtin_memcpy(&half, p, sizeof half);
+  return half;
+#else
   // Shift the 16-bit float into place and let one multiplication mend the exponent's bias, subnormals included.
   uint16_t half;
   __builtin_memcpy(&half, p, sizeof half);
-  const uint32_t moved = static_cast<uint32_t>(half & 0x7FFFu) << 13;
-  float magnitude;
-  __builtin_memcpy(&magnitude, &moved, sizeof magnitude);
-  magnitude *= 0x1p112f;
-  return half & 0x8000u ? -magnitude : magnitude;
+  const uint32_t moved = (static_cast<uint32_t>(half & 0x8000u) << 16) | (static_cast<uint32_t>(half & 0x7FFFu) << 13);
+  float value;
+  __builtin_memcpy(&value, &moved, sizeof value);
+  return value * 0x1p112f;
+#endif
 }
 inline float float_at(const char* p) {
   float x;
   __builtin_memcpy(&x, p, sizeof x);
   return x;
 }
-inline Lanes expand_half(const void* p, uint16_t set) {
-  float out[kLanes] = {};
+// Few lanes of a line have weights: one after the other is quicker here than putting a vector together.
+inline void add_expanded_half(float* sums, const void* p, uint16_t set, float x) {
   const char* q = static_cast<const char*>(p);
-  for (unsigned left = set; left; left &= left - 1, q += 2) out[__builtin_ctz(left)] = half_at(q);
-  return load(out);
+  for (unsigned left = set; left; left &= left - 1, q += 2) sums[__builtin_ctz(left)] += x * half_at(q);
 }
-inline Lanes expand_float(const void* p, uint16_t set) {
-  float out[kLanes] = {};
+inline void add_expanded_float(float* sums, const void* p, uint16_t set, float x) {
   const char* q = static_cast<const char*>(p);
-  for (unsigned left = set; left; left &= left - 1, q += 4) out[__builtin_ctz(left)] = float_at(q);
-  return load(out);
+  for (unsigned left = set; left; left &= left - 1, q += 4) sums[__builtin_ctz(left)] += x * float_at(q);
 }
 inline int popcount(uint16_t x) { return __builtin_popcount(x); }
 inline int find_key(const uint32_t* keys, uint32_t key) {
   typedef uint32_t FourKeys __attribute__((vector_size(16)));
+  FourInts hit[4];
   for (int i = 0; i < 4; ++i) {
     FourKeys four;
     __builtin_memcpy(&four, keys + 4 * i, sizeof four);
-    const FourInts hit = four == key;
-    if (hit[0] | hit[1] | hit[2] | hit[3]) {
-      for (int j = 0; j < 4; ++j)
-        if (hit[j]) return 4 * i + j;
-    }
+    hit[i] = four == key;
   }
-  return -1;
+  const uint16_t set = bits(Mask{{hit[0], hit[1], hit[2], hit[3]}});
+  return set ? __builtin_ctz(set) : -1;
 }
 
+#endif
+
+#if defined(__AVX2__)
+inline void add_expanded_half(float* sums, const void* p, uint16_t set, float x) {
+  store(sums, fma(expand_half(p, set), broadcast(x), load(sums)));
+}
+inline void add_expanded_float(float* sums, const void* p, uint16_t set, float x) {
+  store(sums, fma(expand_float(p, set), broadcast(x), load(sums)));
+}
 #endif
 
 inline Lanes zero() { return broadcast(0.0f); }

@@ -15,6 +15,7 @@ namespace sapwood {
 namespace {
 
 constexpr float kLargestHalf = 65504.0f;
+constexpr size_t kPadding = kExpandReach / sizeof(uint16_t);
 constexpr int64_t kLinesPerBucket = 12;  // of 16 slots: few buckets are full, so few lookups need a second one
 
 void append_weight(std::vector<uint16_t>& out, float weight, bool half) {
@@ -103,6 +104,22 @@ PackedGroup pack_group(std::span<const BankLines> banks, bool half) {
   return group;
 }
 
+void ForestArrays::expect(std::span<const PackedGroup> groups) {
+  for (const PackedGroup& group : groups) {
+    expected_slots_ += group.keys.size();
+    expected_pool_ += group.pool.size();
+    expected_lanes_ += group.bias.size();
+  }
+}
+
+void ForestArrays::reserve() {
+  keys.reserve(expected_slots_);
+  lines.reserve(expected_slots_);
+  pool.reserve(expected_pool_ + kPadding);
+  bias.reserve(expected_lanes_);
+  targets.reserve(expected_lanes_);
+}
+
 void ForestArrays::add_node(std::span<PackedGroup> groups, std::span<const int32_t> children, int32_t n_labels) {
   for (const PackedGroup& group : groups) {
     append(keys, group.keys);
@@ -119,7 +136,7 @@ void ForestArrays::add_node(std::span<PackedGroup> groups, std::span<const int32
   targets.resize(bias.size(), kNoTarget);
 }
 
-void ForestArrays::finish() { pool.resize(pool.size() + kExpandReach / sizeof(uint16_t), 0); }
+void ForestArrays::finish() { pool.resize(pool.size() + kPadding, 0); }
 
 namespace {
 

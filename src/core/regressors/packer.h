@@ -40,9 +40,16 @@ struct ForestArrays {
   std::vector<uint16_t> pool;
   std::vector<float> bias;
 
+  // Before the first node, so that no array grows by copying: what is to come, and then room for it.
+  void expect(std::span<const PackedGroup> groups);
+  void reserve();
+
   // A node's groups and its children (16 to a bank, the last one filled up with kNoTarget); returns its number.
   void add_node(std::span<PackedGroup> groups, std::span<const int32_t> children, int32_t n_labels);
   void finish();  // adds the padding that kernels may read
+
+ private:
+  size_t expected_slots_ = 0, expected_pool_ = 0, expected_lanes_ = 0;
 };
 
 // Throws std::invalid_argument that says what is wrong with arrays read from a file; after it no kernel can go astray.

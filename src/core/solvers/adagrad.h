@@ -38,7 +38,7 @@ void solve_adagrad(const Rows& X, const BankProblem& p, const BankWork& work) {
       const float scale = row_scale(p, number);
       const Mask positive = mask_from_bits(p.positive[i]);
       const Lanes y = select(positive, ones, zero() - ones);
-      const Lanes score = fma(dot(work.weights, row), broadcast(scale), load(bias));
+      const Lanes score = dot(work.weights, row, scale) + load(bias);
       Lanes gradient = select(lanes, loss_gradient(p.loss, y, score), zero());
       if (p.row_weight) gradient = gradient * broadcast(p.row_weight[number]);
       if (p.lane_weight) gradient = gradient * select(positive, load(p.lane_weight), ones);

@@ -13,26 +13,26 @@
 namespace sapwood::SAPWOOD_ISA {
 
 template <class Index>
-inline Lanes dot(const float* weights, Row<Index> row) {
+inline Lanes dot(const float* weights, Row<Index> row, float scale) {
   Lanes a = zero(), b = zero(), c = zero(), d = zero();
   int64_t k = 0;
   for (; k + 4 <= row.count; k += 4) {
-    a = fma(load(weights + 16 * static_cast<int64_t>(row.index[k])), broadcast(row.value[k]), a);
-    b = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 1])), broadcast(row.value[k + 1]), b);
-    c = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 2])), broadcast(row.value[k + 2]), c);
-    d = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 3])), broadcast(row.value[k + 3]), d);
+    a = fma(load(weights + 16 * static_cast<int64_t>(row.index[k])), broadcast(scale * row.value[k]), a);
+    b = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 1])), broadcast(scale * row.value[k + 1]), b);
+    c = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 2])), broadcast(scale * row.value[k + 2]), c);
+    d = fma(load(weights + 16 * static_cast<int64_t>(row.index[k + 3])), broadcast(scale * row.value[k + 3]), d);
   }
   for (; k < row.count; ++k) {
-    a = fma(load(weights + 16 * static_cast<int64_t>(row.index[k])), broadcast(row.value[k]), a);
+    a = fma(load(weights + 16 * static_cast<int64_t>(row.index[k])), broadcast(scale * row.value[k]), a);
   }
   return (a + b) + (c + d);
 }
 
 template <class Index>
-inline void add_scaled(float* weights, Row<Index> row, Lanes by) {
+inline void add_scaled(float* weights, Row<Index> row, float scale, Lanes by) {
   for (int64_t k = 0; k < row.count; ++k) {
     float* line = weights + 16 * static_cast<int64_t>(row.index[k]);
-    store(line, fma(by, broadcast(row.value[k]), load(line)));
+    store(line, fma(by, broadcast(scale * row.value[k]), load(line)));
   }
 }
 
@@ -85,13 +85,13 @@ int64_t dual_pass(const Rows& X, const BankProblem& p, const BankWork& work, int
     const int32_t i = work.order[s];
     const int64_t number = row_number(p, i);
     const auto row = X.row(number);
-    const Lanes scale = broadcast(row_scale(p, number));
+    const float scale = row_scale(p, number);
     const Mask positive = mask_from_bits(p.positive[i]);
     const Lanes y = select(positive, ones, zeros - ones);
     const Lanes alpha = load(work.per_row + 16 * static_cast<int64_t>(i));
     const Lanes diagonal = dual_diagonal(p, number, positive);
 
-    const Lanes score = fma(dot(work.weights, row), scale, load(bias));
+    const Lanes score = dot(work.weights, row, scale) + load(bias);
     const Lanes gradient = fma(alpha, diagonal, score * y - ones);
     const Lanes projected = select(alpha == zeros, min(gradient, zeros), gradient);
     if ((bits(abs(projected) > tolerance) & p.lanes) == 0) continue;
@@ -100,7 +100,7 @@ int64_t dual_pass(const Rows& X, const BankProblem& p, const BankWork& work, int
     const Lanes updated = select(lanes, max(alpha - gradient / (broadcast(work.norm[i]) + diagonal), zeros), zeros);
     const Lanes change = (updated - alpha) * y;
     store(work.per_row + 16 * static_cast<int64_t>(i), updated);
-    add_scaled(work.weights, row, change * scale);
+    add_scaled(work.weights, row, scale, change);
     store(bias, load(bias) + change);
   }
   return moved;
@@ -113,9 +113,10 @@ void solve_dual(const Rows& X, const BankProblem& p, const BankWork& work) {
   for (int64_t i = 0; i < p.n; ++i) {
     const int64_t number = row_number(p, i);
     const auto row = X.row(number);
-    float square = 0;
-    for (int64_t k = 0; k < row.count; ++k) square += row.value[k] * row.value[k];
-    work.norm[i] = 1.0f + square * row_scale(p, number) * row_scale(p, number);  // the bias is a feature of value 1
+    const float scale = row_scale(p, number);
+    float square = 1.0f;  // the bias is a feature of value 1
+    for (int64_t k = 0; k < row.count; ++k) square += (scale * row.value[k]) * (scale * row.value[k]);
+    work.norm[i] = square;
     store(work.per_row + 16 * i, zero());
     if (!p.row_weight || p.row_weight[number] > 0) work.order[n++] = static_cast<int32_t>(i);
   }

@@ -6,19 +6,19 @@
 namespace sapwood::SAPWOOD_ISA {
 
 // lines: 32 floats each, weights and squared gradients; found[k]: the line of the k-th feature of the row, or -1.
-inline Lanes online_dot(const float* lines, const int32_t* found, const float* values, int64_t n) {
+inline Lanes online_dot(const float* lines, const int32_t* found, const float* values, int64_t n, float scale) {
   Lanes a = zero(), b = zero();
   for (int64_t k = 0; k < n; ++k) {
     if (found[k] < 0) continue;
     Lanes& sum = k & 1 ? b : a;
-    sum = fma(load(lines + kOnlineLine * static_cast<int64_t>(found[k])), broadcast(values[k]), sum);
+    sum = fma(load(lines + kOnlineLine * static_cast<int64_t>(found[k])), broadcast(scale * values[k]), sum);
   }
   return a + b;
 }
 
 inline void online_scores(const float* lines, const int32_t* found, const float* values, int64_t n, float scale,
                           float* scores) {
-  store(scores, fma(online_dot(lines, found, values, n), broadcast(scale), load(lines)));
+  store(scores, online_dot(lines, found, values, n, scale) + load(lines));
 }
 
 // The bias is line 0. Scores are those before the step.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "regressors/kernels.h"
 #include "solvers/random.h"
@@ -33,10 +34,13 @@ struct Term {
 
 using Centroid = std::vector<Term>;
 
+// A centroid keeps its largest terms, as many as leave all centroids together smaller than the data: the rest says
+// little and costs much.
+constexpr int64_t kFewestTerms = 128, kMostTerms = 512;
 constexpr float kLargest = std::numeric_limits<float>::max();
-constexpr int64_t kLabelsBetweenStopChecks = 1024;
-constexpr size_t kMostTerms = 512;      // a centroid keeps its largest terms: the rest says little and costs much
-constexpr int kMostRounds = 20;         // of 2-means
+constexpr size_t kLabelsBetweenStopChecks = 1024;
+constexpr int kStarts = 3;       // of which the best is kept: a bad split high in the tree costs half a point
+constexpr int kMostRounds = 20;  // of 2-means
 constexpr double kLeastProgress = 1e-4;
 
 // Sums over features of which only some are touched.
@@ -50,8 +54,8 @@ class SparseSum {
     s += x;
   }
 
-  // The terms, normalised, the largest kMostTerms of them, by feature; starts anew.
-  Centroid take() {
+  // The terms, normalised, the largest `most` of them, by feature; starts anew.
+  Centroid take(size_t most) {
     std::sort(touched_.begin(), touched_.end());
     Centroid out;
     for (const int32_t f : touched_) {
@@ -61,8 +65,8 @@ class SparseSum {
       s = 0.0f;
     }
     touched_.clear();
-    if (out.size() > kMostTerms) {
-      const auto end = out.begin() + kMostTerms;
+    if (out.size() > most) {
+      const auto end = out.begin() + static_cast<std::ptrdiff_t>(most);
       const auto larger = [](Term a, Term b) {
         return std::fabs(a.value) != std::fabs(b.value) ? std::fabs(a.value) > std::fabs(b.value) : a.feature < b.feature;
       };
@@ -105,66 +109,104 @@ struct PairSums {
   }
 };
 
-// Spherical 2-means of the labels in [begin, end), which it puts in order: those of the first cluster first. Returns how
-// many these are: `wanted` where balanced.
-int64_t bisect(int32_t* begin, int32_t* end, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids,
-               PairSums& sums, Random& random, const Monitor& monitor) {
-  const auto n = static_cast<int64_t>(end - begin);
-  const auto centroid = [&](int64_t i) -> const Centroid& { return centroids[static_cast<size_t>(begin[i])]; };
-  std::vector<std::pair<float, int32_t>> score(static_cast<size_t>(n));  // how much more a label is of the first cluster
-  std::vector<char> side(static_cast<size_t>(n));
-  std::vector<std::pair<float, float>> dots(static_cast<size_t>(n));
+// Spherical 2-means of some labels, from several random starts, of which the best is kept.
+class Bisection {
+ public:
+  // wanted: how many labels shall be in the first cluster, where balanced.
+  Bisection(std::span<int32_t> labels, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids, PairSums& sums,
+            const Monitor& monitor)
+      : labels_(labels), wanted_(wanted), balanced_(balanced), centroids_(centroids), sums_(sums), monitor_(monitor), score_(labels.size()),
+        dots_(labels.size()), side_(labels.size()) {}
 
-  const int64_t first = random.below(static_cast<uint32_t>(n));
-  int64_t second = random.below(static_cast<uint32_t>(n - 1));
-  second += second >= first;
-  sums.add(centroid(first), 0);
-  sums.add(centroid(second), 1);
-  double left_length = 1, right_length = 1, best = -1;
-  int64_t size = wanted;
-  for (int round = 0; round < kMostRounds; ++round) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (i % kLabelsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
-      if (round == 0) dots[static_cast<size_t>(i)] = sums.dot(centroid(i));
-      const auto [l, r] = dots[static_cast<size_t>(i)];
-      score[static_cast<size_t>(i)] = {static_cast<float>(r / right_length - l / left_length), static_cast<int32_t>(i)};
+  // Puts the labels of the first cluster first and returns how many these are.
+  int64_t split(Random& random) {
+    double best = -1;
+    std::vector<char> best_side;
+    const int starts = labels_.size() > kFewLabels ? kStarts : 1;
+    for (int start = 0; start < starts; ++start) {
+      const double quality = run(random);
+      if (quality <= best) continue;
+      best = quality;
+      best_side = side_;
     }
-    if (round == 0) {
-      sums.clear(centroid(first));
-      sums.clear(centroid(second));
+    std::vector<int32_t> ordered;
+    ordered.reserve(labels_.size());
+    for (const char wanted_side : {0, 1}) {
+      for (size_t i = 0; i < labels_.size(); ++i) {
+        if (best_side[i] == wanted_side) ordered.push_back(labels_[i]);
+      }
     }
-    if (!balanced) {
-      const auto middle = std::count_if(score.begin(), score.end(), [](const auto& s) { return s.first < 0; });
-      size = std::clamp<int64_t>(middle, 1, n - 1);
-    }
-    std::nth_element(score.begin(), score.begin() + size, score.end());
-    for (int64_t k = 0; k < n; ++k) side[static_cast<size_t>(score[static_cast<size_t>(k)].second)] = k >= size;
+    std::copy(ordered.begin(), ordered.end(), labels_.begin());
+    return std::count(best_side.begin(), best_side.end(), 0);
+  }
 
-    for (int64_t i = 0; i < n; ++i) sums.add(centroid(i), side[static_cast<size_t>(i)]);
-    double left = 0, right = 0;  // squared lengths of the two sums
-    for (int64_t i = 0; i < n; ++i) {
-      if (i % kLabelsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
-      dots[static_cast<size_t>(i)] = sums.dot(centroid(i));
-      (side[static_cast<size_t>(i)] ? right : left) +=
-          side[static_cast<size_t>(i)] ? dots[static_cast<size_t>(i)].second : dots[static_cast<size_t>(i)].first;
+ private:
+  static constexpr size_t kFewLabels = 3;
+
+  [[nodiscard]] const Centroid& centroid(size_t i) const { return centroids_[static_cast<size_t>(labels_[i])]; }
+
+  // Goes from two labels at random until nothing is gained; returns the mean closeness of labels to their cluster.
+  double run(Random& random) {
+    const auto n = static_cast<uint32_t>(labels_.size());
+    const size_t first = random.below(n);
+    size_t second = random.below(n - 1);
+    second += second >= first;
+    std::fill(side_.begin(), side_.end(), char{2});  // of neither
+    side_[first] = 0;
+    side_[second] = 1;
+    double best = measure();
+    for (int round = 0; round < kMostRounds; ++round) {
+      assign();
+      const double quality = measure();
+      if (round > 0 && quality - best < kLeastProgress) return std::max(quality, best);
+      best = quality;
     }
-    for (int64_t i = 0; i < n; ++i) sums.clear(centroid(i));
-    left_length = std::sqrt(left) + 1e-9;
-    right_length = std::sqrt(right) + 1e-9;
-    const double quality = (left_length + right_length) / static_cast<double>(n);
-    if (quality - best < kLeastProgress) break;
-    best = quality;
+    return best;
   }
-  std::vector<int32_t> ordered;
-  ordered.reserve(static_cast<size_t>(n));
-  for (const char wanted_side : {0, 1}) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (side[static_cast<size_t>(i)] == wanted_side) ordered.push_back(begin[i]);
+
+  // Each label goes to the cluster that it is closer to, as far as there is room.
+  void assign() {
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      score_[i] = {static_cast<float>(dots_[i].second / length_[1] - dots_[i].first / length_[0]), static_cast<int32_t>(i)};
     }
+    int64_t size = wanted_;
+    if (!balanced_) {
+      const auto closer = std::count_if(score_.begin(), score_.end(), [](const auto& s) { return s.first < 0; });
+      size = std::clamp<int64_t>(closer, 1, static_cast<int64_t>(labels_.size()) - 1);
+    }
+    std::nth_element(score_.begin(), score_.begin() + size, score_.end());
+    for (size_t k = 0; k < score_.size(); ++k) side_[static_cast<size_t>(score_[k].second)] = static_cast<int64_t>(k) >= size;
   }
-  std::copy(ordered.begin(), ordered.end(), begin);
-  return size;
-}
+
+  // Sums the clusters up; how close each label is to both, and how long the sums are.
+  double measure() {
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (side_[i] < 2) sums_.add(centroid(i), side_[i]);
+    }
+    double square[2] = {0, 0};
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (i % kLabelsBetweenStopChecks == 0 && monitor_.stopped()) throw Interrupted{};
+      dots_[i] = sums_.dot(centroid(i));
+      if (side_[i] < 2) square[static_cast<size_t>(side_[i])] += side_[i] ? dots_[i].second : dots_[i].first;
+    }
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      if (side_[i] < 2) sums_.clear(centroid(i));
+    }
+    for (const int side : {0, 1}) length_[side] = std::sqrt(square[side]) + 1e-9;
+    return (length_[0] + length_[1]) / static_cast<double>(labels_.size());
+  }
+
+  std::span<int32_t> labels_;
+  int64_t wanted_;
+  bool balanced_;
+  const std::vector<Centroid>& centroids_;
+  PairSums& sums_;
+  const Monitor& monitor_;
+  std::vector<std::pair<float, int32_t>> score_;  // how much closer a label is to the second cluster
+  std::vector<std::pair<float, float>> dots_;     // how close to each
+  std::vector<char> side_;                        // the cluster of each label
+  double length_[2] = {1, 1};
+};
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -215,6 +257,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
   std::vector<Centroid> centroids(static_cast<size_t>(n_labels));
   std::vector<std::unique_ptr<SparseSum>> sparse(static_cast<size_t>(n_threads));
   constexpr int64_t kLabelsATask = 64;
+  const auto most_terms = static_cast<size_t>(std::clamp(X.entries() / (2 * n_labels), kFewestTerms, kMostTerms));
   parallel_for(ceil_div(n_labels, kLabelsATask), n_threads, monitor, [&](int64_t task, int thread) {
     auto& sum = sparse[static_cast<size_t>(thread)];
     if (!sum) sum = std::make_unique<SparseSum>(X.n_columns);
@@ -227,7 +270,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
           if (row.value[t] != 0.0f) sum->add(static_cast<int64_t>(row.index[t]), scale * row.value[t]);
         }
       }
-      centroids[static_cast<size_t>(l)] = sum->take();
+      centroids[static_cast<size_t>(l)] = sum->take(most_terms);
     }
   });
   sparse.clear();
@@ -245,7 +288,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
       Random random(options.seed ^ (static_cast<uint64_t>(g.begin) << 32) ^ static_cast<uint64_t>(g.end));
       int32_t* const labels = shape.order.data();
       middle[static_cast<size_t>(task)] =
-          g.begin + bisect(labels + g.begin, labels + g.end, wanted, options.balanced, centroids, *sums, random, monitor);
+          g.begin + Bisection({labels + g.begin, labels + g.end}, wanted, options.balanced, centroids, *sums, monitor).split(random);
     });
     std::vector<Group> next;
     for (size_t i = 0; i < groups.size(); ++i) {

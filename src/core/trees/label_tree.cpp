@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
+#include <atomic>
+#include <deque>
 #include <numeric>
-#include <optional>
 
 #include "aligned.h"
 #include "solvers/random.h"
@@ -40,46 +40,73 @@ class ForestTrainer {
         work_(static_cast<size_t>(options.n_threads)) {}
 
   ForestArrays train() {
-    // The root's banks see all rows, as they are: one task each. Any other node is one task: its rows are gathered and
-    // copied once for all of its banks. Large tasks start first.
-    for (size_t t = 0; t < shapes_.size(); ++t) {
-      const auto& nodes = shapes_[t].nodes;
-      banks_.emplace_back(nodes.size());
-      for (size_t v = 0; v < nodes.size(); ++v) {
-        const int64_t n_banks = bank_count(nodes[v]);
-        banks_[t][v].resize(static_cast<size_t>(n_banks));
-        if (v == 0) {
-          for (int64_t b = 0; b < n_banks; ++b) tasks_.push_back({t, v, b, X_.n_rows});
-        } else {
-          tasks_.push_back({t, v, -1, n_banks * examples_below(shapes_[t], nodes[v])});
-        }
-      }
-    }
-    std::stable_sort(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
-    monitor_.total = std::accumulate(tasks_.begin(), tasks_.end(), int64_t{0},
-                                     [](int64_t sum, const Task& task) { return sum + task.cost; });
+    make_tasks();
     parallel_for(static_cast<int64_t>(tasks_.size()), options_.n_threads, monitor_, [&](int64_t i, int thread) {
       const Task& task = tasks_[static_cast<size_t>(i)];
       Workspace& work = work_[static_cast<size_t>(thread)];
-      if (task.bank >= 0) {
-        train_root_bank(task, work);
+      if (task.node == 0) {
+        train_on_all_rows(task, work);
       } else {
-        train_node(task, work);
+        train_on_own_rows(task, work);
       }
+      pack_what_is_complete(task);
       monitor_.done += task.cost;
     });
-    return pack();
+    work_.clear();
+    return join();
   }
 
  private:
+  // Banks [begin, end) of a node.
   struct Task {
     size_t tree, node;
-    int64_t bank;  // or -1: all banks of the node
+    int64_t begin, end;
     int64_t cost;
   };
 
-  static int64_t bank_count(const ShapeNode& node) {
-    return ceil_div(static_cast<int64_t>(node.children.size()), kBankLanes);
+  // What becomes of a node: its banks as they are trained, then its groups. A group is packed, and its banks let go,
+  // by the task that completes it.
+  struct Progress {
+    std::vector<BankLines> banks;
+    std::vector<std::atomic<int64_t>> left;  // by group: banks still to train
+    std::vector<PackedGroup> groups;
+
+    explicit Progress(int64_t n_banks)
+        : banks(static_cast<size_t>(n_banks)), left(static_cast<size_t>(ceil_div(n_banks, kGroupBanks))), groups(left.size()) {
+      for (size_t g = 0; g < left.size(); ++g) left[g] = static_cast<int64_t>(group(g).size());
+    }
+    std::span<BankLines> group(size_t g) {
+      return std::span(banks).subspan(g * kGroupBanks, std::min<size_t>(kGroupBanks, banks.size() - g * kGroupBanks));
+    }
+  };
+
+  // Large tasks start first. A node that would keep one thread busy while the others wait is shared among several, each
+  // of which gathers its rows: what a bank learns does not depend on who trains it.
+  void make_tasks() {
+    int64_t total = 0;
+    for (size_t t = 0; t < shapes_.size(); ++t) {
+      const auto& nodes = shapes_[t].nodes;
+      for (size_t v = 0; v < nodes.size(); ++v) {
+        const int64_t n_banks = ceil_div(static_cast<int64_t>(nodes[v].children.size()), kBankLanes);
+        const int64_t n_rows = v == 0 ? X_.n_rows : examples_below(shapes_[t], nodes[v]);
+        tasks_.push_back({t, v, 0, n_banks, n_banks * n_rows});
+        total += tasks_.back().cost;
+      }
+      progress_.emplace_back();
+      for (size_t v = 0; v < nodes.size(); ++v) progress_[t].emplace_back(tasks_[tasks_.size() - nodes.size() + v].end);
+    }
+    const int64_t most = options_.n_threads > 1 ? total / (8 * options_.n_threads) + 1 : total;
+    std::vector<Task> tasks;
+    for (const Task& whole : tasks_) {
+      const int64_t parts = std::clamp<int64_t>(ceil_div(whole.cost, std::max<int64_t>(most, 1)), 1, std::max<int64_t>(whole.end, 1));
+      for (int64_t part = 0; part < parts; ++part) {
+        const int64_t begin = whole.end * part / parts, end = whole.end * (part + 1) / parts;
+        tasks.push_back({whole.tree, whole.node, begin, end, whole.cost / parts});
+      }
+    }
+    std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    tasks_.swap(tasks);
+    monitor_.total = total;
   }
 
   int64_t examples_below(const TreeShape& shape, const ShapeNode& node) const {
@@ -167,17 +194,20 @@ class ForestTrainer {
     return p;
   }
 
-  void train_root_bank(const Task& task, Workspace& work) {
+  // The root's banks see all rows, as they are.
+  void train_on_all_rows(const Task& task, Workspace& work) {
     BankProblem p = problem();
     p.n = X_.n_rows;
     p.n_features = X_.n_columns;
     p.row_scale = importance_.row_scale;
     p.row_weight = importance_.row_weight;
-    banks_[task.tree][task.node][static_cast<size_t>(task.bank)] =
-        train_bank(X_, task, task.bank, {}, p, [](int32_t row) { return row; }, work);
+    for (int64_t b = task.begin; b < task.end && !monitor_.stopped(); ++b) {
+      progress(task).banks[static_cast<size_t>(b)] = train_bank(X_, task, b, {}, p, [](int32_t row) { return row; }, work);
+    }
   }
 
-  void train_node(const Task& task, Workspace& work) {
+  // Any other node's banks see the rows below it, gathered and copied once for all of them.
+  void train_on_own_rows(const Task& task, Workspace& work) {
     gather_rows(task, work);
     const CsrRows<int32_t> local = copy_rows(work);
     BankProblem p = problem();
@@ -188,13 +218,25 @@ class ForestTrainer {
       for (const int32_t row : work.rows) weights.push_back(importance_.row_weight[row]);
       p.row_weight = weights.data();
     }
-    auto& banks = banks_[task.tree][task.node];
-    for (size_t b = 0; b < banks.size() && !monitor_.stopped(); ++b) {
-      banks[b] = train_bank(local, task, static_cast<int64_t>(b), work.features, p,
-                            [&](int32_t row) { return work.place[static_cast<size_t>(row)]; }, work);
+    const auto place = [&](int32_t row) { return work.place[static_cast<size_t>(row)]; };
+    for (int64_t b = task.begin; b < task.end && !monitor_.stopped(); ++b) {
+      progress(task).banks[static_cast<size_t>(b)] = train_bank(local, task, b, work.features, p, place, work);
     }
     for (const int32_t row : work.rows) work.place[static_cast<size_t>(row)] = -1;
   }
+
+  void pack_what_is_complete(const Task& task) {
+    if (monitor_.stopped()) return;
+    Progress& node = progress(task);
+    for (int64_t b = task.begin; b < task.end; ++b) {
+      const auto g = static_cast<size_t>(b / kGroupBanks);
+      if (--node.left[g] > 0) continue;
+      node.groups[g] = pack_group(node.group(g), options_.half);
+      for (BankLines& bank : node.group(g)) bank = {};
+    }
+  }
+
+  Progress& progress(const Task& task) { return progress_[task.tree][task.node]; }
 
   // work.rows: the rows that have a label below the node, ascending; work.place tells where each stands.
   void gather_rows(const Task& task, Workspace& work) {
@@ -241,23 +283,21 @@ class ForestTrainer {
             static_cast<int64_t>(work.features.size())};
   }
 
-  ForestArrays pack() {
+  ForestArrays join() {
     ForestArrays out;
+    for (const auto& tree : progress_) {
+      for (const Progress& node : tree) out.expect(node.groups);
+    }
+    out.reserve();
     for (size_t t = 0; t < shapes_.size(); ++t) {
       const auto& nodes = shapes_[t].nodes;
       const auto root = static_cast<int32_t>(out.node_labels.size());
       out.roots.push_back(root);
       for (size_t v = 0; v < nodes.size(); ++v) {
-        std::vector<PackedGroup> groups;
-        const std::span<const BankLines> banks = banks_[t][v];
-        for (size_t b = 0; b < banks.size(); b += kGroupBanks) {
-          groups.push_back(pack_group(banks.subspan(b, std::min<size_t>(kGroupBanks, banks.size() - b)), options_.half));
-        }
         std::vector<int32_t> children = nodes[v].children;
         for (int32_t& child : children) child += child >= 0 ? root : 0;
-        out.add_node(groups, children, static_cast<int32_t>(nodes[v].end - nodes[v].begin));
-        banks_[t][v].clear();
-        banks_[t][v].shrink_to_fit();
+        out.add_node(progress_[t][v].groups, children, static_cast<int32_t>(nodes[v].end - nodes[v].begin));
+        progress_[t][v].groups = {};
       }
     }
     out.finish();
@@ -272,7 +312,7 @@ class ForestTrainer {
   Monitor& monitor_;
   std::vector<Workspace> work_;
   std::vector<Task> tasks_;
-  std::vector<std::vector<std::vector<BankLines>>> banks_;  // by tree, node, bank
+  std::vector<std::deque<Progress>> progress_;  // by tree, node
 };
 
 }  // namespace

@@ -153,9 +153,22 @@ void OnlineOneVsAll::predict_top(const Rows& X, int32_t top, int n_threads, int3
   });
 }
 
+template <class Rows>
+float OnlineOneVsAll::label_score(const Rows& X, int64_t i, int32_t label) const {
+  const auto row = X.row(i);
+  std::vector<int32_t> found(static_cast<size_t>(row.count));
+  alignas(64) std::array<float, kBankLanes> scores;
+  const GrowingBank& bank = banks_[static_cast<size_t>(label / kBankLanes)];
+  bank.find(row, found.data());
+  const float scale = options_.normalize ? unit_scale(row) : 1.0f;
+  kernels().online_scores(bank.lines(), found.data(), row.value, row.count, scale, scores.data());
+  return scores[static_cast<size_t>(label % kBankLanes)];
+}
+
 #define SAPWOOD_FOR_ROWS(Rows)                                                                                          \
   template void OnlineOneVsAll::learn(const Rows&, const int64_t*, const int32_t*, int32_t, const float*, Monitor&);    \
-  template void OnlineOneVsAll::predict_top(const Rows&, int32_t, int, int32_t*, float*, Monitor&) const;
+  template void OnlineOneVsAll::predict_top(const Rows&, int32_t, int, int32_t*, float*, Monitor&) const; \
+  template float OnlineOneVsAll::label_score(const Rows&, int64_t, int32_t) const;
 SAPWOOD_FOR_ROWS(CsrRows<int32_t>)
 SAPWOOD_FOR_ROWS(CsrRows<int64_t>)
 SAPWOOD_FOR_ROWS(DenseRows)

@@ -34,6 +34,10 @@ class OnlineOneVsAll {
   template <class Rows>
   void predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* scores, Monitor& monitor) const;
 
+  // The raw score of one label for one row.
+  template <class Rows>
+  [[nodiscard]] float label_score(const Rows& X, int64_t row, int32_t label) const;
+
   [[nodiscard]] int32_t n_labels() const { return n_labels_; }
   [[nodiscard]] std::vector<GrowingBank>& banks() { return banks_; }
   [[nodiscard]] const std::vector<GrowingBank>& banks() const { return banks_; }

@@ -79,8 +79,11 @@ inline void add_line(const uint16_t* line, float x, float* scores) {
   for (unsigned banks = *line++; banks; banks &= banks - 1) {
     float* const score = scores + 16 * __builtin_ctz(banks);
     const uint16_t set = *line++;
-    const Lanes weights = half ? expand_half(line, set) : expand_float(line, set);
-    store(score, fma(weights, broadcast(x), load(score)));
+    if (half) {
+      add_expanded_half(score, line, set, x);
+    } else {
+      add_expanded_float(score, line, set, x);
+    }
     line += units * popcount(set);
   }
 }

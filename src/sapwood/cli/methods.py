@@ -109,7 +109,8 @@ def _typed_as(annotation: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Give the type that is typed for a parameter so annotated, and how to read its value from it."""
     kinds = set(get_args(annotation)) if get_origin(annotation) in (Union, UnionType) else {annotation}
     kinds.discard(NoneType)
-    kind = kinds.pop() if len(kinds) == 1 else None
+    typeable = [kind for kind in kinds if get_origin(kind) is Literal or kind in (int, float, str, bool)]
+    kind = typeable[0] if len(typeable) == 1 else None
     if kind in (int, float, str, bool):
         return kind, kind
     if get_origin(kind) is Literal:

@@ -14,7 +14,7 @@ from sapwood._labels import Targets
 from sapwood._online import OnlineClassifier
 from sapwood._parameters import check_whole
 from sapwood._progress import progress
-from sapwood.label_tree.forest import Forest, Settings
+from sapwood.label_tree.forest import Explanation, Forest, Settings, Step
 from sapwood.label_tree.training import Training
 
 
@@ -33,7 +33,7 @@ class OneVsAllClassifier(OnlineClassifier):
         What the regressors minimise.
     C : float, optional
         Weight of the loss against the regularisation (dual only). By default 1 for one label a row and less where
-        rows have more: (labels a row) ** -0.4.
+        rows have more: 1 over the root of how many.
     tol : float, default=0.1
         Gradients smaller than this are left alone (dual only).
     passes : int, optional
@@ -48,9 +48,8 @@ class OneVsAllClassifier(OnlineClassifier):
     negatives : int, optional
         Learn each row with its own labels and only so many others, drawn at random and weighted to stand for all
         (AdaGrad only).
-    class_weight : {"rare", "propensity"}, default="rare"
-        Let rows of rare labels count more in `fit`: a little for labels of fewer than 100 rows, or by inverse
-        propensity.
+    class_weight : {"rare", "balanced", "propensity"} or dict, default="rare"
+        Let rows of rare labels count more in `fit`: see `LabelTreeClassifier`.
     normalize : bool, default=True
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
@@ -89,7 +88,7 @@ class OneVsAllClassifier(OnlineClassifier):
         prune: float = 0.1,
         weight_bits: Literal[16, 32] = 16,
         negatives: int | None = None,
-        class_weight: Literal["rare", "propensity"] | None = "rare",
+        class_weight: Literal["rare", "balanced", "propensity"] | Mapping[Any, float] | None = "rare",
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -140,6 +139,24 @@ class OneVsAllClassifier(OnlineClassifier):
         self._note_labels()
         return self
 
+    def explain(self, x: Any) -> Explanation:
+        """Tell the best label of one row and what its regressor said.
+
+        Parameters
+        ----------
+        x : {ndarray, CSR matrix} of shape (1, n_features)
+            The row.
+        """
+        rows = self._one_row(x)
+        codes, scores = self._top(rows, 1)
+        label = int(codes[0, 0])
+        if isinstance(self._model, Forest):
+            steps = self._model.path(rows, 0, label, 0, self.normalize)
+        else:
+            score = self._model.core.label_score(rows, row=0, label=label)
+            steps = [Step(0, len(self.classes_), 0, score, float(scores[0, 0]), 1)]
+        return Explanation(self.classes_[label], float(scores[0, 0]), [steps])
+
     def _start(self) -> None:
         self._model = self._new_online()
 
@@ -184,7 +201,9 @@ class OneVsAllClassifier(OnlineClassifier):
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         if isinstance(self._model, Forest):
-            how = Settings(beam=1, min_beam_share=0, normalize=self.normalize, n_threads=n_threads(self.n_jobs))
+            how = Settings(
+                beam=1, min_beam_share=0, normalize=self.normalize, n_threads=n_threads(self.n_jobs)
+            )
             return self._model.top(rows, k, how)
         return self._model.core.top(rows, k=k, n_threads=n_threads(self.n_jobs))
 
@@ -231,7 +250,12 @@ class _Online:
         return self._settings
 
     def learn(
-        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, n_labels: int, report: Any
+        self,
+        rows: _core.Rows,
+        targets: Targets,
+        weight: NDArray[np.float32] | None,
+        n_labels: int,
+        report: Any,
     ) -> None:
         """Learn rows in their order."""
         self.n_labels = n_labels

@@ -53,6 +53,25 @@ class Step:
     n_labels: int
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why a row got its best label.
+
+    Attributes
+    ----------
+    label
+        The label.
+    score : float
+        Its probability.
+    paths : list of list of Step
+        For each tree, the nodes from the root to the label.
+    """
+
+    label: Any
+    score: float
+    paths: list[list[Step]]
+
+
 class Forest:
     """Trees over labels 0 .. n_labels - 1 and their packed banks."""
 

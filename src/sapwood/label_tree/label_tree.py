@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sapwood import _core
 from sapwood._estimator import SapwoodClassifier, all_or_nothing, n_threads
 from sapwood._parameters import check_choice, check_number, check_whole
 from sapwood._progress import progress
-from sapwood.label_tree.forest import Forest, Settings, Step
+from sapwood.label_tree.forest import Explanation, Forest, Settings
 from sapwood.label_tree.hierarchy import read_hierarchy
 from sapwood.label_tree.training import Training
 
@@ -24,25 +23,6 @@ PRESETS: dict[str | None, dict[str, Any]] = {
     "homer": {"arity": 4, "max_leaf": 4, "n_trees": 1, "balanced": True},
 }
 """Published label trees: what sets their shape. A preset overrules the parameters of the same names."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a row got its best label.
-
-    Attributes
-    ----------
-    label
-        The label.
-    score : float
-        Its probability.
-    paths : list of list of Step
-        For each tree, the nodes from the root to the label.
-    """
-
-    label: Any
-    score: float
-    paths: list[list[Step]]
 
 
 class LabelTreeClassifier(SapwoodClassifier):
@@ -56,7 +36,7 @@ class LabelTreeClassifier(SapwoodClassifier):
     ----------
     arity : int, default=16
         Most children of an inner node.
-    max_leaf : int, default=128
+    max_leaf : int, default=200
         Most labels that are told apart in one step, at the leaves. More are more accurate and cost more training.
     n_trees : int, default=1
         How many trees to average.
@@ -66,7 +46,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         What the regressors minimise.
     C : float, optional
         Weight of the loss against the regularisation (dual only). By default 1 for one label a row and less where
-        rows have more: (labels a row) ** -0.4.
+        rows have more: 1 over the root of how many.
     tol : float, default=0.1
         Gradients smaller than this are left alone (dual only).
     passes : int, optional
@@ -86,9 +66,10 @@ class LabelTreeClassifier(SapwoodClassifier):
         A published shape of tree: it overrules `arity`, `max_leaf` and `n_trees`.
     tree : nested lists of labels, optional
         A hierarchy to use in place of clustering. Every label with examples stands in it once.
-    class_weight : {"rare", "propensity"}, default="rare"
+    class_weight : {"rare", "balanced", "propensity"} or dict, default="rare"
         Let rows of rare labels count more: a little for labels of fewer than 100 rows, which is more accurate on
-        every set we have; or by inverse propensity, for good answers on the rarest at the cost of the others.
+        every set we have; in inverse proportion to a label's rows; or by inverse propensity, for good answers on the
+        rarest at the cost of the others. A dict gives the weight of each label, 1 where it says nothing.
     normalize : bool, default=True
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
@@ -121,7 +102,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         self,
         *,
         arity: int = 16,
-        max_leaf: int = 128,
+        max_leaf: int = 200,
         n_trees: int = 1,
         solver: Literal["dual", "adagrad"] = "dual",
         loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
@@ -135,7 +116,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         min_beam_share: float = 0.05,
         preset: Literal["parabel", "bonsai", "homer"] | None = None,
         tree: Sequence[Any] | None = None,
-        class_weight: Literal["rare", "propensity"] | None = "rare",
+        class_weight: Literal["rare", "balanced", "propensity"] | Mapping[Any, float] | None = "rare",
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -196,12 +177,12 @@ class LabelTreeClassifier(SapwoodClassifier):
         x : {ndarray, CSR matrix} of shape (1, n_features)
             The row.
         """
-        rows = self._rows(x)
-        if rows.n_rows != 1:
-            raise ValueError(f"explain takes one row, not {rows.n_rows}")
+        rows = self._one_row(x)
         codes, scores = self._top(rows, 1)
         n_trees = len(self.forest_.arrays["roots"])
-        paths = [self.forest_.path(rows, 0, int(codes[0, 0]), tree, self.normalize) for tree in range(n_trees)]
+        paths = [
+            self.forest_.path(rows, 0, int(codes[0, 0]), tree, self.normalize) for tree in range(n_trees)
+        ]
         return Explanation(self.classes_[codes[0, 0]], float(scores[0, 0]), paths)
 
     def _check_parameters(self) -> None:

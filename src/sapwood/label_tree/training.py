@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from sapwood._progress import Report
 from sapwood.label_tree.forest import Forest
 from sapwood.metrics import propensities
 
-Hierarchy = tuple[NDArray[np.int64], NDArray[np.int32]]
+ClassWeight: TypeAlias = str | Mapping[Any, float] | Sequence[tuple[Any, float]] | None
+Hierarchy: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Training:
     step: float | None
     prune: float
     weight_bits: int
-    class_weight: str | None
+    class_weight: ClassWeight
     normalize: bool
     n_threads: int
 
@@ -39,7 +41,9 @@ class Training:
         check_choice("solver", self.solver, ("dual", "adagrad"))
         check_choice("loss", self.loss, ("squared_hinge", "logistic"))
         if self.solver == "dual" and self.loss == "logistic":
-            raise ValueError("solver='dual' minimises the squared hinge: for loss='logistic' set solver='adagrad'")
+            raise ValueError(
+                "solver='dual' is for the squared hinge: for loss='logistic' set solver='adagrad'"
+            )
         if self.C is not None:
             check_number("C", self.C, above=0)
         check_number("tol", self.tol, above=0)
@@ -49,7 +53,7 @@ class Training:
             check_number("step", self.step, above=0)
         check_number("prune", self.prune, least=0)
         check_choice("weight_bits", self.weight_bits, (16, 32))
-        check_choice("class_weight", self.class_weight, (None, "rare", "propensity"))
+        check_class_weight(self.class_weight)
 
     def default_passes(self) -> int:
         """How many passes where the user does not say."""
@@ -103,22 +107,41 @@ class Training:
 def default_C(targets: Targets) -> float:
     """C for `C=None`: 1 for one label a row, less for more, as a row's loss is shared among its labels.
 
-    The exponent is measured: `benchmarks/label_tree_defaults.py`.
+    The root is measured, see docs/label_tree.md.
     """
-    return float(max(targets.mean_labels, 1.0) ** -0.4)
+    return float(max(targets.mean_labels, 1.0) ** -0.5)
 
 
-def label_weights(class_weight: str | None, targets: Targets) -> NDArray[np.float32] | None:
-    """How much the rows of each label count, 1 for the most frequent ones.
+def label_weights(class_weight: ClassWeight, targets: Targets) -> NDArray[np.float32] | None:
+    """How much the rows of each label count.
 
-    "rare": by the root of how far a label is from 100 rows, at most 4. "propensity": by inverse propensity
-    (Jain et al. 2016).
+    "rare": by the root of how far a label is from 100 rows, at most 4. "balanced": in inverse proportion to its
+    rows, as in scikit-learn. "propensity": by inverse propensity (Jain et al. 2016), 1 for the most frequent label.
     """
     if class_weight is None:
         return None
+    counts = np.maximum(targets.counts(), 1)
     if class_weight == "rare":
-        weights = np.sqrt(100 / np.maximum(targets.counts(), 1)).clip(1, 4)
-    else:
+        weights = np.sqrt(100 / counts).clip(1, 4)
+    elif class_weight == "balanced":
+        weights = counts.sum() / (len(counts) * counts)
+    elif class_weight == "propensity":
         weights = 1 / propensities(targets.indicator())
         weights /= weights.min()
+    else:
+        given: dict[Any, float] = dict(class_weight)  # type: ignore[arg-type]  # a mapping, or pairs from a file
+        weights = np.array([given.get(label, 1.0) for label in targets.classes.tolist()])
     return weights.astype(np.float32)
+
+
+def check_class_weight(class_weight: ClassWeight) -> None:
+    """Raise ValueError unless it is the name of a rule, or a positive weight for each of some labels."""
+    if class_weight is None or isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, (None, "rare", "balanced", "propensity"))
+        return
+    try:
+        weights = dict(class_weight)
+    except (TypeError, ValueError):
+        raise ValueError(f"class_weight must be the name of a rule or a dict, not {class_weight!r}") from None
+    for label, weight in weights.items():
+        check_number(f"class_weight of {label!r}", weight, above=0)
