@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets
 
 from sapwood._sparse import check_structure
 
@@ -109,6 +108,8 @@ def _refuse_mixture(labels: Sequence[Any]) -> None:
 
 def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """A 1-D array of int, float, bool or str labels; objects must be all strings or all numbers."""
+    if not isinstance(labels, np.ndarray):
+        _refuse_mixture(labels)
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {array.shape} instead.")
@@ -126,8 +127,8 @@ def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 def _read_multiclass(y: NDArray[Any]) -> Targets:
     labels = as_label_array(y)
-    if labels.dtype.kind == "f":
-        check_classification_targets(labels)
+    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
+        raise ValueError("Unknown label type: continuous. Labels are whole numbers or strings.")
     classes, codes = np.unique(labels, return_inverse=True)
     return Targets("multiclass", classes, np.arange(len(labels) + 1), codes.astype(np.int32))
 
@@ -136,7 +137,6 @@ def _read_lists(y: Iterable[Any]) -> Targets:
     rows = [list(row) for row in y]
     sizes = np.array([len(row) for row in rows])
     flat = list(chain.from_iterable(rows))
-    _refuse_mixture(flat)
     classes, codes = np.unique(as_label_array(flat), return_inverse=True)
     return _distinct("lists", classes, np.repeat(np.arange(len(rows)), sizes), codes, len(rows))
 

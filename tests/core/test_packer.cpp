@@ -171,3 +171,10 @@ TEST(the_check_sees_every_way_out_of_the_arrays) {
   refuses([](auto&, auto& f) { f.n_trees = 0; });
   refuses([](auto&, auto& f) { f.n_labels = 0; });
 }
+
+TEST(weights_beyond_a_half_stay_finite) {
+  std::vector<float> weights(32, 0.0f);
+  weights[0] = 1e30f, weights[1] = -1e30f, weights[2] = 65519.0f;
+  const BankLines lines = pack_bank(weights.data(), 1, {}, 0xFFFF, 0.0f, true);
+  CHECK((lines.weights == std::vector<uint16_t>{0x7BFF, 0xFBFF, 0x7BFF}));
+}

@@ -59,9 +59,9 @@ inline Lanes expand_float(const void* p, uint16_t set) { return {_mm512_maskz_ex
 
 inline int popcount(uint16_t x) { return __builtin_popcount(x); }
 
-// The slot among 16 keys that equals `key`, or -1.
+// The slot among 16 keys that equals `key`, or -1. The keys need not be aligned: numpy may hold them.
 inline int find_key(const uint32_t* keys, uint32_t key) {
-  const __mmask16 hit = _mm512_cmpeq_epi32_mask(_mm512_load_si512(keys), _mm512_set1_epi32(static_cast<int>(key)));
+  const __mmask16 hit = _mm512_cmpeq_epi32_mask(_mm512_loadu_si512(keys), _mm512_set1_epi32(static_cast<int>(key)));
   return hit ? __builtin_ctz(hit) : -1;
 }
 
@@ -144,8 +144,8 @@ inline Lanes expand_float(const void* p, uint16_t set) {
 inline int popcount(uint16_t x) { return __builtin_popcount(x); }
 inline int find_key(const uint32_t* keys, uint32_t key) {
   const __m256i want = _mm256_set1_epi32(static_cast<int>(key));
-  const __m256i a = _mm256_cmpeq_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(keys)), want);
-  const __m256i b = _mm256_cmpeq_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(keys + 8)), want);
+  const __m256i a = _mm256_cmpeq_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys)), want);
+  const __m256i b = _mm256_cmpeq_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + 8)), want);
   const int hit = _mm256_movemask_ps(_mm256_castsi256_ps(a)) | (_mm256_movemask_ps(_mm256_castsi256_ps(b)) << 8);
   return hit ? __builtin_ctz(static_cast<unsigned>(hit)) : -1;
 }

@@ -14,12 +14,13 @@ namespace sapwood {
 
 namespace {
 
+constexpr float kLargestHalf = 65504.0f;
 constexpr size_t kPadding = kExpandReach / sizeof(uint16_t);
 constexpr int64_t kLinesPerBucket = 12;  // of 16 slots: few buckets are full, so few lookups need a second one
 
 void append_weight(std::vector<uint16_t>& out, float weight, bool half) {
   if (half) {
-    out.push_back(to_half(weight));
+    out.push_back(to_half(std::clamp(weight, -kLargestHalf, kLargestHalf)));
   } else {
     const auto bits = std::bit_cast<uint32_t>(weight);
     out.push_back(static_cast<uint16_t>(bits));
