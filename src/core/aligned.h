@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -39,6 +40,21 @@ class AlignedArray {
   std::unique_ptr<T[], Free> data_;
 };
 
+// For vectors whose elements are read a cache line at a time.
+template <class T>
+struct CacheLineAllocator {
+  using value_type = T;
+  CacheLineAllocator() = default;
+  template <class U>
+  CacheLineAllocator(const CacheLineAllocator<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  template <class U>
+  bool operator==(const CacheLineAllocator<U>&) const {
+    return true;
+  }
+};
+
 // Memory to work in, kept from one use to the next; what was in it is lost when it grows.
 template <class T>
 class WorkBuffer {
@@ -56,5 +72,8 @@ class WorkBuffer {
   AlignedArray<T> array_;
   size_t room_ = 0;
 };
+
+template <class T>
+using CacheLineVector = std::vector<T, CacheLineAllocator<T>>;
 
 }  // namespace sapwood

@@ -19,15 +19,16 @@ template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // A numpy array that owns what was in the vector.
-template <class T>
-nb::object to_numpy(std::vector<T>&& values, std::initializer_list<size_t> shape) {
-  auto* const held = new std::vector<T>(std::move(values));
-  const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+template <class T, class Allocator>
+nb::object to_numpy(std::vector<T, Allocator>&& values, std::initializer_list<size_t> shape) {
+  using Vector = std::vector<T, Allocator>;
+  auto* const held = new Vector(std::move(values));
+  const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Vector*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T>(held->data(), shape, owner));
 }
 
-template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
+template <class T, class Allocator>
+nb::object to_numpy(std::vector<T, Allocator>&& values) {
   const size_t n = values.size();
   return to_numpy(std::move(values), {n});
 }

@@ -28,8 +28,8 @@ void append_weight(std::vector<uint16_t>& out, float weight, bool half) {
   }
 }
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
+template <class To, class From>
+void append(To& to, const From& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "aligned.h"
 #include "regressors/packed_forest.h"
 
 namespace sapwood {
@@ -36,9 +37,9 @@ PackedGroup pack_group(std::span<const BankLines> banks, bool half);
 struct ForestArrays {
   std::vector<int32_t> roots, node_groups{0}, node_labels, group_banks{0}, targets;
   std::vector<int64_t> group_buckets{0}, group_pool{0};
-  std::vector<uint32_t> keys, lines;
+  CacheLineVector<uint32_t> keys, lines;
   std::vector<uint16_t> pool;
-  std::vector<float> bias;
+  CacheLineVector<float> bias;
 
   // Before the first node, so that no array grows by copying: what is to come, and then room for it.
   void expect(std::span<const PackedGroup> groups);
