@@ -31,9 +31,9 @@ def check_number(
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Raise ValueError unless `value` is a whole number of at least `least` that the core can count to."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if value > MOST_WHOLE:
+    if int(value) > MOST_WHOLE:
         raise ValueError(f"{name} must be at most {MOST_WHOLE}, not {value!r}")
 
 

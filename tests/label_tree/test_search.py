@@ -1,6 +1,7 @@
 """The beam search finds what a walk of the whole tree finds, and explains it."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -80,7 +81,13 @@ def test_a_wide_beam_is_an_exhaustive_search(kwargs):
 )
 def test_every_search_gives_as_many_labels_as_it_is_asked_for(arity, max_leaf, n_trees, beam, share, k, seed):
     model = LabelTreeClassifier(
-        arity=arity, max_leaf=max_leaf, n_trees=n_trees, beam=beam, min_beam_share=share, random_state=seed, passes=3
+        arity=arity,
+        max_leaf=max_leaf,
+        n_trees=n_trees,
+        beam=beam,
+        min_beam_share=share,
+        random_state=seed,
+        passes=3,
     ).fit(X, Y)
     labels, scores = model.predict_topk(X[:6], k=k)
     assert labels.shape == (6, k)
@@ -89,13 +96,15 @@ def test_every_search_gives_as_many_labels_as_it_is_asked_for(arity, max_leaf, n
     wide = model.set_params(beam=1000, min_beam_share=0).predict_topk(X[:6], k=N_LABELS)
     for row in range(6):  # a narrow search never gives a label a better score than it has
         best = dict(zip(wide[0][row].tolist(), wide[1][row].tolist(), strict=True))
-        assert all(score <= best[label] * (1 + 1e-5) for label, score in zip(labels[row], scores[row], strict=True))
+        assert all(
+            score <= best[label] * (1 + 1e-5) for label, score in zip(labels[row], scores[row], strict=True)
+        )
 
 
 def test_a_wider_beam_never_scores_less():
     model = LabelTreeClassifier(max_leaf=2, arity=2, min_beam_share=0, random_state=0).fit(X, Y)
     best = [model.set_params(beam=beam).predict_topk(X, k=1)[1] for beam in (1, 2, 5, 20, 1000)]
-    for narrow, wide in zip(best, best[1:], strict=False):
+    for narrow, wide in pairwise(best):
         assert (wide >= narrow).all()
     assert (best[-1] > best[0]).any()
 
@@ -114,7 +123,9 @@ def test_min_beam_share_drops_unlikely_nodes():
     np.testing.assert_array_equal(one, greedy)
 
 
-@pytest.mark.parametrize("kwargs", [{"max_leaf": 100}, {"max_leaf": 3}, {"max_leaf": 3, "loss": "logistic", "solver": "adagrad"}])
+@pytest.mark.parametrize(
+    "kwargs", [{"max_leaf": 100}, {"max_leaf": 3}, {"max_leaf": 3, "loss": "logistic", "solver": "adagrad"}]
+)
 def test_an_explanation_multiplies_up_to_the_score(kwargs):
     names = np.array([f"label {i:02d}" for i in range(N_LABELS)])
     model = LabelTreeClassifier(random_state=0, **kwargs).fit(X, names[Y])
@@ -127,7 +138,7 @@ def test_an_explanation_multiplies_up_to_the_score(kwargs):
         assert math.prod(step.probability for step in path) == pytest.approx(explanation.score, rel=1e-4)
         assert path[0].node == 0
         assert path[-1].n_labels == 1
-        assert all(above.n_labels > below.n_labels for above, below in zip(path, path[1:], strict=False))
+        assert all(above.n_labels > below.n_labels for above, below in pairwise(path))
         assert all(0 <= step.rank < step.n_children for step in path)
         assert all(step.probability == pytest.approx(probability(step.score, model.loss)) for step in path)
 
@@ -147,7 +158,9 @@ def test_trees_differ_and_their_mean_is_the_answer():
     assert len(arrays["roots"]) == 3
     scores = dict(zip(*(part[0].tolist() for part in model.predict_topk(X[0], k=N_LABELS)), strict=True))
     expected = by_walking(model, 0)
-    assert [scores[label] for label in range(N_LABELS)] == pytest.approx(expected.tolist(), rel=1e-4, abs=1e-7)
+    assert [scores[label] for label in range(N_LABELS)] == pytest.approx(
+        expected.tolist(), rel=1e-4, abs=1e-7
+    )
     trees = [set(map(tuple, targets)) for targets in np.split(arrays["targets"].reshape(-1, 16), 3)]
     assert trees[0] != trees[1]
 

@@ -57,7 +57,13 @@ def test_dual_solver_reaches_the_objective_of_liblinear(C, dense, weighted):
     for code, label in enumerate(model.classes_):
         sign = np.where(y == label, 1, -1)
         theirs = LinearSVC(
-            loss="squared_hinge", dual=True, C=C, fit_intercept=True, intercept_scaling=1, tol=1e-8, max_iter=100000
+            loss="squared_hinge",
+            dual=True,
+            C=C,
+            fit_intercept=True,
+            intercept_scaling=1,
+            tol=1e-8,
+            max_iter=100000,
         ).fit(double, sign, sample_weight=weight)
         best = objective(double, sign, theirs.coef_[0], theirs.intercept_[0], C, weight)
         ours = objective(double, sign, W[:, code], biases[code], C, weight)
@@ -98,11 +104,15 @@ def test_adagrad_comes_close(loss):
 
     def mean_loss(scores, sign):
         margin = sign * scores
-        return np.mean(np.maximum(0, 1 - margin) ** 2 if loss == "squared_hinge" else np.logaddexp(0, -margin))
+        return np.mean(
+            np.maximum(0, 1 - margin) ** 2 if loss == "squared_hinge" else np.logaddexp(0, -margin)
+        )
 
     for code, label in enumerate(model.classes_):
         sign = np.where(y == label, 1, -1)
-        assert mean_loss(double @ W[:, code] + biases[code], sign) < 0.8 * mean_loss(np.full(len(y), -0.6), sign)
+        assert mean_loss(double @ W[:, code] + biases[code], sign) < 0.8 * mean_loss(
+            np.full(len(y), -0.6), sign
+        )
     assert model.score(X, y) > 0.8
 
 
@@ -123,7 +133,9 @@ def test_rows_that_are_not_scaled_learn_at_usual_lengths(size):
     settings = {"normalize": False, "random_state": 0, "C": 10 / size**2}
     narrow = LabelTreeClassifier(weight_bits=16, **settings).fit(X * np.float32(size), y)
     wide = LabelTreeClassifier(weight_bits=32, **settings).fit(X * np.float32(size), y)
-    np.testing.assert_allclose(narrow.predict_proba(X * np.float32(size)), wide.predict_proba(X * np.float32(size)), atol=0.02)
+    np.testing.assert_allclose(
+        narrow.predict_proba(X * np.float32(size)), wide.predict_proba(X * np.float32(size)), atol=0.02
+    )
 
 
 def test_pruning_drops_small_weights_and_little_else():
@@ -152,7 +164,9 @@ def test_rare_labels_count_for_more(class_weight):
     assert more.mean() > 0.01
 
 
-@pytest.mark.xfail(reason="weights below 6e-8 vanish in 16 bits; a factor for the whole forest would keep them")
+@pytest.mark.xfail(
+    reason="weights below 6e-8 vanish in 16 bits; a factor for the whole forest would keep them"
+)
 def test_rows_that_are_not_scaled_learn_at_great_length():
     X, y = noisy_rows(n_labels=5)
     long = X * np.float32(1e8)
