@@ -54,7 +54,7 @@ def _is_ready(X: Any) -> bool:
     """Whether the core can read X as it is: the common case, and the one that must be quick."""
     if isinstance(X, np.ndarray):
         return X.dtype == np.float32 and X.ndim == 2 and bool(X.flags.c_contiguous and X.flags.aligned)
-    return bool(sp.issparse(X) and X.format == "csr" and X.dtype == np.float32 and X.ndim == 2)
+    return isinstance(X, (sp.csr_matrix, sp.csr_array)) and X.data.dtype == np.float32 and len(X.shape) == 2
 
 
 def _only_numbers(X: Any) -> Any:
@@ -94,6 +94,8 @@ def _view(X: Any) -> _core.Rows:
 
 
 def _as_float32(values: Any) -> NDArray[np.float32]:
+    if values.dtype == np.float32:
+        return _plain(values, np.float32)
     with np.errstate(over="ignore"):  # too large for float32 becomes infinity, which the core refuses
         return _plain(values, np.float32)
 

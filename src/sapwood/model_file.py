@@ -26,7 +26,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +34,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sapwood import _core
 
 __all__ = [
     "FORMAT_VERSION",
@@ -537,12 +539,6 @@ def _of_width(strings: list[str], width: Array) -> Array:
 
 # --- checksums -------------------------------------------------------------------------------------------
 
-_WORD = 2**64 - 1
-_GOLDEN = 0x9E3779B97F4A7C15
-_BLOCK = 2**15  # words: few enough for the second-level cache, many enough to hide the cost of numpy's calls
-_KEYS = np.arange(1, _BLOCK + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-
-
 def checksum(buffer: bytes | Array) -> int:
     """Return the 64-bit checksum of a buffer's bytes.
 
@@ -565,38 +561,7 @@ def checksum(buffer: bytes | Array) -> int:
     '0x57a823745571b000'
     """
     data = np.frombuffer(buffer, dtype=np.uint8) if isinstance(buffer, bytes) else _bytes_of(buffer)
-    # One scratch for all blocks: fresh arrays would cost several times the arithmetic.
-    scratch = np.empty((2, _BLOCK), dtype=np.uint64)
-    total = sum(_mixed_sum(words, start, scratch) for start, words in _blocks(data))
-    last = np.array([data.size ^ (total & _WORD)], dtype=np.uint64)
-    _mix(last, scratch[0, :1])
-    return int(last[0])
-
-
-def _blocks(data: Bytes) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-    """Yield the data as blocks of words, each with the number of words before it."""
-    n_words = data.size // 8
-    words = data[: n_words * 8].view("<u8")
-    for start in range(0, n_words, _BLOCK):
-        yield start, words[start : start + _BLOCK]
-    if tail := data[n_words * 8 :].tobytes():
-        yield n_words, np.frombuffer(tail.ljust(8, b"\0"), dtype="<u8")
-
-
-def _mixed_sum(words: NDArray[np.uint64], start: int, scratch: NDArray[np.uint64]) -> int:
-    mixed, spare = scratch[:, : words.size]
-    np.add(_KEYS[: words.size], np.uint64(start * _GOLDEN & _WORD), out=mixed)
-    mixed ^= words
-    _mix(mixed, spare)
-    return int(mixed.sum())
-
-
-def _mix(words: NDArray[np.uint64], spare: NDArray[np.uint64]) -> None:
-    """Mix every word, in place."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words ^= np.right_shift(words, np.uint64(shift), out=spare)
-        words *= np.uint64(factor)
-    words ^= np.right_shift(words, np.uint64(31), out=spare)
+    return _core.checksum(data)
 
 
 def _digits(value: int) -> str:

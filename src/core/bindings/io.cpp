@@ -13,6 +13,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/bind.h"
+#include "io/checksum.h"
 #include "io/parse_error.h"
 #include "io/row_writer.h"
 #include "io/svmlight_parser.h"
@@ -138,9 +139,20 @@ void bind_writers(nb::module_& m) {
       "label_indices"_a, "label_indptr"_a, "values"_a, "indices"_a, "indptr"_a, nb::kw_only(), "row"_a, "base"_a);
 }
 
+void bind_checksum(nb::module_& m) {
+  m.def(
+      "checksum",
+      [](const Array<std::uint8_t>& data) {
+        const nb::gil_scoped_release no_gil;
+        return checksum(std::as_bytes(std::span(data.data(), data.shape(0))));
+      },
+      "data"_a);
+}
+
 }  // namespace
 
 void bind_io(nb::module_& m) {
+  bind_checksum(m);
   bind_parse_error(m);
   bind_parsers(m);
   bind_writers(m);

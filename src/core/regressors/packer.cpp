@@ -1,6 +1,7 @@
 #include "regressors/packer.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -150,17 +151,44 @@ void check_offsets(const Offset* offsets, int64_t n, int64_t end, const char* wh
   for (int64_t i = 0; i < n; ++i) require(offsets[i] <= offsets[i + 1], what);
 }
 
-// Every line of the group must end before `end`.
-void check_line(const PackedForest& f, int64_t at, int64_t end, int banks_in_group) {
-  require(at < end, "a line lies outside its group");
-  const uint16_t banks = f.pool[at++];
-  require(std::bit_width(banks) <= banks_in_group, "a line names a bank that is not there");
-  for (unsigned left = banks; left; left &= left - 1) {
-    require(at < end, "a line runs over the end of its group");
-    at += 1 + std::popcount(f.pool[at]) * (f.half ? 1 : 2);
+// How many bits are set: by table, as machines that must run this may lack the instruction.
+constexpr auto kBitsInByte = [] {
+  std::array<uint8_t, 256> bits{};
+  for (size_t i = 1; i < bits.size(); ++i) bits[i] = static_cast<uint8_t>(bits[i / 2] + i % 2);
+  return bits;
+}();
+int bits_in(uint16_t set) { return kBitsInByte[set & 255] + kBitsInByte[set >> 8]; }
+
+// Where in a group's pool lines begin: a bit for each 16-bit unit.
+class LineStarts {
+ public:
+  // Walks the lines of the group, which fill its part of the pool one after the other.
+  void find(const PackedForest& f, int32_t group) {
+    const int banks_in_group = f.group_banks[group + 1] - f.group_banks[group];
+    const uint16_t* const pool = f.pool + f.group_pool[group];
+    const int64_t end = f.group_pool[group + 1] - f.group_pool[group];
+    const int units = f.half ? 1 : 2;
+    size_ = end;
+    bits_.assign(static_cast<size_t>(end / 64 + 1), 0);
+    bool ok = true;
+    for (int64_t at = 0; ok && at < end;) {
+      bits_[static_cast<size_t>(at / 64)] |= uint64_t{1} << (at % 64);
+      const uint16_t banks = pool[at++];
+      ok = std::bit_width(banks) <= banks_in_group;
+      for (int left = bits_in(banks); left > 0 && ok; --left) {
+        ok = at < end;
+        if (ok) at += 1 + bits_in(pool[at]) * units;
+      }
+      ok = ok && at <= end;
+    }
+    require(ok, "a line names a bank that is not there, or runs over the end of its group");
   }
-  require(at <= end, "a line runs over the end of its group");
-}
+  [[nodiscard]] bool has(uint32_t at) const { return at < size_ && (bits_[at / 64] >> (at % 64) & 1); }
+
+ private:
+  std::vector<uint64_t> bits_;
+  int64_t size_ = 0;
+};
 
 // parents[v]: how many lanes lead to node v.
 void check_targets(const PackedForest& f, int32_t node, std::vector<int32_t>& parents) {
@@ -203,12 +231,15 @@ void check_forest(const PackedForest& f, int64_t n_buckets, int64_t pool_size) {
     check_targets(f, v, parents);
   }
   for (const int32_t n : parents) require(n == 1, "a node does not have one parent");
+  LineStarts starts;
   for (int32_t g = 0; g < f.n_groups; ++g) {
-    const int32_t banks = f.group_banks[g + 1] - f.group_banks[g];
-    require(banks <= kGroupBanks, "a group has too many banks");
+    require(f.group_banks[g + 1] - f.group_banks[g] <= kGroupBanks, "a group has too many banks");
+    starts.find(f, g);
+    bool ok = true;
     for (int64_t slot = 16 * f.group_buckets[g]; slot < 16 * f.group_buckets[g + 1]; ++slot) {
-      if (f.keys[slot] != kNoKey) check_line(f, f.group_pool[g] + f.lines[slot], f.group_pool[g + 1], banks);
+      ok &= f.keys[slot] == kNoKey || starts.has(f.lines[slot]);
     }
+    require(ok, "its index names a line that is not there");
   }
 }
 

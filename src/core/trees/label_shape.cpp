@@ -1,6 +1,7 @@
 #include "trees/label_shape.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -228,13 +229,19 @@ class ShapeBuilder {
     shape_.nodes.push_back({begin, end, {}});
     const int64_t n = end - begin;
     if (n > options_.max_leaf) {
-      left.push_back({begin, end, std::min<int64_t>({options_.arity, ceil_div(n, options_.max_leaf), n}), id});
+      left.push_back({begin, end, std::min<int64_t>({options_.arity, parts_of(n), n}), id});
     } else {
       for (int64_t i = begin; i < end; ++i) shape_.nodes.back().children.push_back(~shape_.order[static_cast<size_t>(i)]);
     }
   }
 
  private:
+  // As many parts as make leaves, rounded up to a power of two: parts come from halving, and a third cut off a whole is
+  // a worse cluster than a half.
+  [[nodiscard]] int64_t parts_of(int64_t n) const {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(ceil_div(n, options_.max_leaf))));
+  }
+
   TreeShape& shape_;
   const ShapeOptions& options_;
 };

@@ -81,6 +81,8 @@ class Forest:
         self.half = half
         self.loss = loss
         self.core = _core.Forest(self.arrays, n_labels=n_labels, half=half, loss=loss)
+        self.n_reachable = int(self.arrays["node_labels"][self.arrays["roots"]].max())
+        """How many labels the trees lead to."""
 
     def __reduce__(self) -> Any:
         return _rebuild, (self.arrays, self.n_labels, self.half, self.loss)
@@ -88,11 +90,6 @@ class Forest:
     def settings(self) -> dict[str, Any]:
         """What it was made with, besides the arrays."""
         return {"n_labels": self.n_labels, "half": self.half, "loss": self.loss}
-
-    @property
-    def n_reachable(self) -> int:
-        """How many labels the trees lead to."""
-        return int(self.arrays["node_labels"][self.arrays["roots"]].max())
 
     @property
     def nbytes(self) -> int:

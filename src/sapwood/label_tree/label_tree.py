@@ -36,7 +36,7 @@ class LabelTreeClassifier(SapwoodClassifier):
     ----------
     arity : int, default=16
         Most children of an inner node.
-    max_leaf : int, default=200
+    max_leaf : int, default=250
         Most labels that are told apart in one step, at the leaves. More are more accurate and cost more training.
     n_trees : int, default=1
         How many trees to average.
@@ -102,7 +102,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         self,
         *,
         arity: int = 16,
-        max_leaf: int = 200,
+        max_leaf: int = 250,
         n_trees: int = 1,
         solver: Literal["dual", "adagrad"] = "dual",
         loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
