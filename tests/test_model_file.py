@@ -483,8 +483,8 @@ def test_checksum_agrees_with_plain_integers(data):
     assert checksum(np.frombuffer(data, dtype=np.uint8)) == plain_checksum(data)
 
 
-def test_checksum_of_several_blocks():
-    data = np.random.default_rng(0).bytes(8 * model_file._BLOCK + 43)
+def test_checksum_of_many_words():
+    data = np.random.default_rng(0).bytes(8 * 2**12 + 43)
     assert checksum(data) == plain_checksum(data)
 
 

@@ -539,6 +539,7 @@ def _of_width(strings: list[str], width: Array) -> Array:
 
 # --- checksums -------------------------------------------------------------------------------------------
 
+
 def checksum(buffer: bytes | Array) -> int:
     """Return the 64-bit checksum of a buffer's bytes.
 
