@@ -168,6 +168,9 @@ def _distinct(
     """Sort (row, code) pairs and drop repeats."""
     if len(classes) == 0:
         raise ValueError("y has no labels")
-    keys = np.unique(rows.astype(np.int64) * len(classes) + codes)
+    keys = rows.astype(np.int64) * len(classes) + codes
+    if not (keys[1:] > keys[:-1]).all():  # else in order and distinct, as most matrices are
+        keys.sort()
+        keys = keys[np.concatenate([[True], keys[1:] > keys[:-1]])]
     indptr = np.searchsorted(keys, np.arange(n_rows + 1, dtype=np.int64) * len(classes))
     return Targets(kind, classes, indptr.astype(np.int64), (keys % len(classes)).astype(np.int32), dtype)
