@@ -471,9 +471,17 @@ def plain_checksum(data):
         x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
         return x ^ x >> 31
 
-    words = [int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)]
-    total = sum(mix(word ^ i * 0x9E3779B97F4A7C15 % 2**64) for i, word in enumerate(words, start=1))
-    return mix(len(data) ^ total % 2**64)
+    def fold(a, b):
+        return a * b % 2**64 ^ a * b >> 64
+
+    def term(i, pair):
+        key = i * 0x9E3779B97F4A7C15 % 2**64
+        a, b = (int.from_bytes(word, "little") for word in (pair[:8], pair[8:]))
+        return fold(a ^ key, b ^ key ^ 2**64 - 1)
+
+    pairs = [data[i : i + 16] for i in range(0, len(data), 16)]
+    total = sum(term(i, pair) for i, pair in enumerate(pairs, start=1)) % 2**64
+    return mix(len(data) ^ mix(total))
 
 
 @FEW

@@ -543,13 +543,13 @@ def _of_width(strings: list[str], width: Array) -> Array:
 def checksum(buffer: bytes | Array) -> int:
     """Return the 64-bit checksum of a buffer's bytes.
 
-    With w_1, w_2, ... the bytes as little-endian 64-bit words, the last one filled up with zeros, and all
-    arithmetic modulo 2^64::
+    With a_1, b_1, a_2, b_2, ... the bytes as little-endian 64-bit words, the last pair filled up with zeros, and
+    all arithmetic modulo 2^64::
 
-        checksum = mix(n_bytes ^ (mix(w_1 ^ 1 * golden) + mix(w_2 ^ 2 * golden) + ...))
+        checksum = mix(n_bytes ^ mix(fold(a_1 ^ key_1, b_1 ^ ~key_1) + fold(a_2 ^ key_2, b_2 ^ ~key_2) + ...))
 
-    where golden is 0x9E3779B97F4A7C15 and mix is the finaliser of splitmix64. It is a bijection, so a change
-    within one word always changes the sum. The terms may be added in any order, many at once.
+    where key_i is i times 0x9E3779B97F4A7C15, fold is the exclusive or of both halves of the 128-bit product and
+    mix the finaliser of splitmix64. The terms may be added in any order, many at once.
 
     Parameters
     ----------
@@ -559,7 +559,7 @@ def checksum(buffer: bytes | Array) -> int:
     Examples
     --------
     >>> hex(checksum(b"sapwood"))
-    '0x57a823745571b000'
+    '0x72390ac47b3114bf'
     """
     data = np.frombuffer(buffer, dtype=np.uint8) if isinstance(buffer, bytes) else _bytes_of(buffer)
     return _core.checksum(data)

@@ -1,5 +1,6 @@
 #include "io/checksum.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -24,16 +25,29 @@ uint64_t word_at(const std::byte* p, size_t size) {
   return word;
 }
 
+// Both halves of the product of 128 bits.
+uint64_t folded_product(uint64_t a, uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
 }  // namespace
 
+// Words are taken two by two: the product of a pair, each word first mixed with a key of its place, folds into the sum.
 uint64_t checksum(std::span<const std::byte> data) {
-  const size_t n_words = data.size() / sizeof(uint64_t);
-  uint64_t sum = 0, key = 0;
-  for (size_t i = 0; i < n_words; ++i) sum += mix(word_at(data.data() + i * sizeof(uint64_t), sizeof(uint64_t)) ^ (key += kGolden));
-  if (const size_t rest = data.size() % sizeof(uint64_t)) {
-    sum += mix(word_at(data.data() + n_words * sizeof(uint64_t), rest) ^ (key + kGolden));
+  constexpr size_t kPair = 2 * sizeof(uint64_t);
+  const size_t n_pairs = data.size() / kPair, rest = data.size() % kPair;
+  uint64_t sum = 0, key = kGolden;
+  const std::byte* p = data.data();
+  for (size_t i = 0; i < n_pairs; ++i, p += kPair, key += kGolden) {
+    sum += folded_product(word_at(p, 8) ^ key, word_at(p + 8, 8) ^ ~key);
   }
-  return mix(data.size() ^ sum);
+  if (rest) {
+    const size_t low = std::min(rest, sizeof(uint64_t));
+    sum += folded_product(word_at(p, low) ^ key, word_at(p + low, rest - low) ^ ~key);
+  }
+  return mix(data.size() ^ mix(sum));
 }
 
 }  // namespace sapwood
