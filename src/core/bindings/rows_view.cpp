@@ -36,14 +36,21 @@ bool all_within(const Index* indices, int64_t n, int64_t n_columns) {
 
 bool columns_ascend(const DenseRows&) { return true; }
 
+// Counts where an index does not ascend from one entry to the next, in one sweep that compilers turn into vector code,
+// and takes off the places where a row begins.
 template <class Index>
 bool columns_ascend(const CsrRows<Index>& X) {
-  bool ok = true;
-  for (int64_t i = 0; i < X.n_rows; ++i) {
-    const auto row = X.row(i);
-    for (int64_t k = 1; k < row.count; ++k) ok &= row.index[k - 1] < row.index[k];
+  const Index *const first = X.indices + X.indptr[0], *const end = X.indices + X.indptr[X.n_rows];
+  int64_t falls = 0;
+  for (const Index* p = first; p + 1 < end; ++p) falls += p[0] >= p[1];
+  const Index* last_begin = first;
+  for (int64_t i = 1; i < X.n_rows; ++i) {
+    const Index* const begin = X.indices + X.indptr[i];
+    if (begin == last_begin || begin >= end) continue;  // the row before is empty, or this one and all that follow are
+    falls -= begin[-1] >= begin[0];
+    last_begin = begin;
   }
-  return ok;
+  return falls == 0;
 }
 
 template <class Rows>
