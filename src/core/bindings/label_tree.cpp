@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -20,6 +21,8 @@
 namespace sapwood::bindings {
 
 namespace {
+
+constexpr size_t kRowsATask = 4096;
 
 Solver solver_named(const std::string& name) {
   if (name == "dual") return Solver::dual;
@@ -67,12 +70,16 @@ nb::dict train_label_forest(const RowsView& X, const Array<int64_t>& label_indpt
     const LabelRows label_rows(sets);
     X.visit([&](const auto& rows) {
       std::vector<float> scale(normalize ? n_rows : 0);
-      double length = 0;
-      for (size_t i = 0; i < n_rows; ++i) {
-        const float s = unit_scale(rows.row(static_cast<int64_t>(i)));
-        if (normalize) scale[i] = s;
-        length += 1.0 / s;
-      }
+      std::vector<double> lengths(n_rows / kRowsATask + 1);
+      parallel_for(static_cast<int64_t>(lengths.size()), n_threads, monitor, [&](int64_t task, int) {
+        const auto begin = static_cast<size_t>(task) * kRowsATask;
+        for (size_t i = begin; i < std::min(n_rows, begin + kRowsATask); ++i) {
+          const float s = unit_scale(rows.row(static_cast<int64_t>(i)));
+          if (normalize) scale[i] = s;
+          lengths[static_cast<size_t>(task)] += 1.0 / s;
+        }
+      });
+      const double length = std::accumulate(lengths.begin(), lengths.end(), 0.0);
       if (normalize) importance.row_scale = scale.data();
       // A weight matters by what it adds to a typical row's score: the threshold follows the rows' length.
       if (!normalize && length > 0) options.prune = static_cast<float>(prune * static_cast<double>(n_rows) / length);

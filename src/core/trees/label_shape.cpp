@@ -40,6 +40,7 @@ using Centroid = std::vector<Term>;
 constexpr int64_t kFewestTerms = 128, kMostTerms = 512;
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr size_t kLabelsBetweenStopChecks = 1024;
+constexpr int64_t kFewLabels = 3;  // have one start
 constexpr int kStarts = 3;       // of which the best is kept: a bad split high in the tree costs half a point
 constexpr int kMostRounds = 20;  // of 2-means
 constexpr double kLeastProgress = 1e-4;
@@ -110,44 +111,36 @@ struct PairSums {
   }
 };
 
-// Spherical 2-means of some labels, from several random starts, of which the best is kept.
+// A way to part labels in two: for each of them 0 or 1, and how close labels are to their cluster in the mean.
+struct Parting {
+  double quality = -1;
+  std::vector<char> side;
+
+  // Puts the labels of the first cluster first, else in their order, and returns how many these are.
+  int64_t apply(std::span<int32_t> labels) const {
+    std::vector<int32_t> ordered;
+    ordered.reserve(labels.size());
+    for (const char wanted_side : {0, 1}) {
+      for (size_t i = 0; i < labels.size(); ++i) {
+        if (side[i] == wanted_side) ordered.push_back(labels[i]);
+      }
+    }
+    std::copy(ordered.begin(), ordered.end(), labels.begin());
+    return std::count(side.begin(), side.end(), 0);
+  }
+};
+
+// Spherical 2-means of some labels, from two of them at random.
 class Bisection {
  public:
   // wanted: how many labels shall be in the first cluster, where balanced.
-  Bisection(std::span<int32_t> labels, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids, PairSums& sums,
-            const Monitor& monitor)
-      : labels_(labels), wanted_(wanted), balanced_(balanced), centroids_(centroids), sums_(sums), monitor_(monitor), score_(labels.size()),
-        dots_(labels.size()), side_(labels.size()) {}
+  Bisection(std::span<const int32_t> labels, int64_t wanted, bool balanced, const std::vector<Centroid>& centroids,
+            PairSums& sums, const Monitor& monitor)
+      : labels_(labels), wanted_(wanted), balanced_(balanced), centroids_(centroids), sums_(sums), monitor_(monitor),
+        score_(labels.size()), dots_(labels.size()), side_(labels.size()) {}
 
-  // Puts the labels of the first cluster first and returns how many these are.
-  int64_t split(Random& random) {
-    double best = -1;
-    std::vector<char> best_side;
-    const int starts = labels_.size() > kFewLabels ? kStarts : 1;
-    for (int start = 0; start < starts; ++start) {
-      const double quality = run(random);
-      if (quality <= best) continue;
-      best = quality;
-      best_side = side_;
-    }
-    std::vector<int32_t> ordered;
-    ordered.reserve(labels_.size());
-    for (const char wanted_side : {0, 1}) {
-      for (size_t i = 0; i < labels_.size(); ++i) {
-        if (best_side[i] == wanted_side) ordered.push_back(labels_[i]);
-      }
-    }
-    std::copy(ordered.begin(), ordered.end(), labels_.begin());
-    return std::count(best_side.begin(), best_side.end(), 0);
-  }
-
- private:
-  static constexpr size_t kFewLabels = 3;
-
-  [[nodiscard]] const Centroid& centroid(size_t i) const { return centroids_[static_cast<size_t>(labels_[i])]; }
-
-  // Goes from two labels at random until nothing is gained; returns the mean closeness of labels to their cluster.
-  double run(Random& random) {
+  // Goes on until nothing is gained.
+  Parting run(Random random) {
     const auto n = static_cast<uint32_t>(labels_.size());
     const size_t first = random.below(n);
     size_t second = random.below(n - 1);
@@ -159,11 +152,15 @@ class Bisection {
     for (int round = 0; round < kMostRounds; ++round) {
       assign();
       const double quality = measure();
-      if (round > 0 && quality - best < kLeastProgress) return std::max(quality, best);
-      best = quality;
+      const double gain = quality - best;
+      best = round > 0 ? std::max(quality, best) : quality;
+      if (round > 0 && gain < kLeastProgress) break;
     }
-    return best;
+    return {best, std::move(side_)};
   }
+
+ private:
+  [[nodiscard]] const Centroid& centroid(size_t i) const { return centroids_[static_cast<size_t>(labels_[i])]; }
 
   // Each label goes to the cluster that it is closer to, as far as there is room.
   void assign() {
@@ -197,7 +194,7 @@ class Bisection {
     return (length_[0] + length_[1]) / static_cast<double>(labels_.size());
   }
 
-  std::span<int32_t> labels_;
+  std::span<const int32_t> labels_;
   int64_t wanted_;
   bool balanced_;
   const std::vector<Centroid>& centroids_;
@@ -263,7 +260,7 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
 
   std::vector<Centroid> centroids(static_cast<size_t>(n_labels));
   std::vector<std::unique_ptr<SparseSum>> sparse(static_cast<size_t>(n_threads));
-  constexpr int64_t kLabelsATask = 64;
+  constexpr int64_t kLabelsATask = 8;
   const auto most_terms = static_cast<size_t>(std::clamp(X.entries() / (2 * n_labels), kFewestTerms, kMostTerms));
   parallel_for(ceil_div(n_labels, kLabelsATask), n_threads, monitor, [&](int64_t task, int thread) {
     auto& sum = sparse[static_cast<size_t>(thread)];
@@ -282,21 +279,28 @@ TreeShape cluster_labels(const Rows& X, const float* row_scale, const LabelRows&
   });
   sparse.clear();
 
-  // All groups of a round are bisected side by side; a group of one part becomes a node.
+  // All starts of all groups of a round are tried side by side; a group of one part becomes a node.
   std::vector<std::unique_ptr<PairSums>> pairs(static_cast<size_t>(n_threads));
   while (!groups.empty()) {
-    std::vector<int64_t> middle(groups.size());
-    parallel_for(static_cast<int64_t>(groups.size()), n_threads, monitor, [&](int64_t task, int thread) {
-      const Group& g = groups[static_cast<size_t>(task)];
+    std::vector<Parting> tried(groups.size() * kStarts);
+    parallel_for(static_cast<int64_t>(tried.size()), n_threads, monitor, [&](int64_t task, int thread) {
+      const Group& g = groups[static_cast<size_t>(task / kStarts)];
+      const int64_t start = task % kStarts, n = g.end - g.begin;
+      if (start > 0 && n <= kFewLabels) return;
       auto& sums = pairs[static_cast<size_t>(thread)];
       if (!sums) sums = std::make_unique<PairSums>(X.n_columns);
-      const int64_t n = g.end - g.begin;
+      const std::span<const int32_t> labels(shape.order.data() + g.begin, static_cast<size_t>(n));
       const int64_t wanted = std::clamp<int64_t>(n * (g.parts / 2) / g.parts, 1, n - 1);
-      Random random(options.seed ^ (static_cast<uint64_t>(g.begin) << 32) ^ static_cast<uint64_t>(g.end));
-      int32_t* const labels = shape.order.data();
-      middle[static_cast<size_t>(task)] =
-          g.begin + Bisection({labels + g.begin, labels + g.end}, wanted, options.balanced, centroids, *sums, monitor).split(random);
+      const Random random(options.seed ^ static_cast<uint64_t>(g.begin) << 32 ^ static_cast<uint64_t>(g.end) ^ static_cast<uint64_t>(start) << 62);
+      tried[static_cast<size_t>(task)] = Bisection(labels, wanted, options.balanced, centroids, *sums, monitor).run(random);
     });
+    std::vector<int64_t> middle;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto first = tried.begin() + static_cast<std::ptrdiff_t>(i * kStarts);
+      const auto best = std::max_element(first, first + kStarts, [](const Parting& a, const Parting& b) { return a.quality < b.quality; });
+      const Group& g = groups[i];
+      middle.push_back(g.begin + best->apply({shape.order.data() + g.begin, static_cast<size_t>(g.end - g.begin)}));
+    }
     std::vector<Group> next;
     for (size_t i = 0; i < groups.size(); ++i) {
       const Group g = groups[i];

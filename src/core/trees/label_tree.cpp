@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <memory>
+#include <mutex>
 #include <numeric>
 
 #include "aligned.h"
@@ -23,12 +25,20 @@ struct Workspace {
   std::vector<uint16_t> positive;
   std::vector<int32_t> place;     // by row of X: its place among a node's rows, or -1
   std::vector<int32_t> local_of;  // by column of X: its place among a node's features, or -1
-  // a node's own copy of its rows: the features that occur in it, numbered anew
-  std::vector<int32_t> rows;
-  std::vector<int32_t> features;
-  std::vector<int32_t> indptr;
+};
+
+// A node's own copy of its rows, scaled, with only the features that occur in them, numbered anew: what the solver
+// visits again and again then lies close together.
+struct NodeRows {
+  std::vector<int32_t> rows;      // their numbers in X, ascending
+  std::vector<int32_t> features;  // their numbers in X
+  std::vector<int32_t> indptr{0};
   std::vector<int32_t> indices;
   std::vector<float> values;
+
+  [[nodiscard]] CsrRows<int32_t> view() const {
+    return {indptr.data(), indices.data(), values.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(features.size())};
+  }
 };
 
 template <class Rows>
@@ -64,15 +74,19 @@ class ForestTrainer {
     int64_t cost;
   };
 
-  // What becomes of a node: its banks as they are trained, then its groups. A group is packed, and its banks let go,
-  // by the task that completes it.
+  // What becomes of a node: its rows, gathered by the first of its tasks and let go by the last; its banks as they are
+  // trained, then its groups. A group is packed, and its banks let go, by the task that completes it.
   struct Progress {
+    std::once_flag gathered;
+    std::unique_ptr<const NodeRows> rows;
+    std::atomic<int64_t> banks_left;
     std::vector<BankLines> banks;
     std::vector<std::atomic<int64_t>> left;  // by group: banks still to train
     std::vector<PackedGroup> groups;
 
     explicit Progress(int64_t n_banks)
-        : banks(static_cast<size_t>(n_banks)), left(static_cast<size_t>(ceil_div(n_banks, kGroupBanks))), groups(left.size()) {
+        : banks_left(n_banks), banks(static_cast<size_t>(n_banks)), left(static_cast<size_t>(ceil_div(n_banks, kGroupBanks))),
+          groups(left.size()) {
       for (size_t g = 0; g < left.size(); ++g) left[g] = static_cast<int64_t>(group(g).size());
     }
     std::span<BankLines> group(size_t g) {
@@ -80,33 +94,44 @@ class ForestTrainer {
     }
   };
 
-  // Large tasks start first. A node that would keep one thread busy while the others wait is shared among several, each
-  // of which gathers its rows: what a bank learns does not depend on who trains it.
+  // What takes longest starts first. A node that would keep one thread busy while the others wait is shared among several: what
+  // a bank learns does not depend on who trains it. As many nodes as there are threads are begun side by side, each by
+  // one thread that gathers its rows, before their other parts follow: so no thread waits for rows, and few nodes' rows
+  // are held at a time.
   void make_tasks() {
+    std::vector<Task> whole;
     int64_t total = 0;
     for (size_t t = 0; t < shapes_.size(); ++t) {
       const auto& nodes = shapes_[t].nodes;
+      progress_.emplace_back();
       for (size_t v = 0; v < nodes.size(); ++v) {
         const int64_t n_banks = ceil_div(static_cast<int64_t>(nodes[v].children.size()), kBankLanes);
         const int64_t n_rows = v == 0 ? X_.n_rows : examples_below(shapes_[t], nodes[v]);
-        tasks_.push_back({t, v, 0, n_banks, n_banks * n_rows});
-        total += tasks_.back().cost;
-      }
-      progress_.emplace_back();
-      for (size_t v = 0; v < nodes.size(); ++v) progress_[t].emplace_back(tasks_[tasks_.size() - nodes.size() + v].end);
-    }
-    const int64_t most = options_.n_threads > 1 ? total / (8 * options_.n_threads) + 1 : total;
-    std::vector<Task> tasks;
-    for (const Task& whole : tasks_) {
-      const int64_t parts = std::clamp<int64_t>(ceil_div(whole.cost, std::max<int64_t>(most, 1)), 1, std::max<int64_t>(whole.end, 1));
-      for (int64_t part = 0; part < parts; ++part) {
-        const int64_t begin = whole.end * part / parts, end = whole.end * (part + 1) / parts;
-        tasks.push_back({whole.tree, whole.node, begin, end, whole.cost / parts});
+        whole.push_back({t, v, 0, n_banks, n_banks * n_rows});
+        progress_[t].emplace_back(n_banks);
+        total += whole.back().cost;
       }
     }
-    std::stable_sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
-    tasks_.swap(tasks);
+    const int64_t most = options_.n_threads > 1 ? total / (16 * options_.n_threads) + 1 : total + 1;
+    const auto parts_of = [&](const Task& node) {
+      return std::clamp<int64_t>(ceil_div(node.cost, most), 1, std::max<int64_t>(node.end, 1));
+    };
+    std::stable_sort(whole.begin(), whole.end(), [&](const Task& a, const Task& b) { return a.cost / parts_of(a) > b.cost / parts_of(b); });
+    const auto together = static_cast<size_t>(options_.n_threads);
+    for (size_t first = 0; first < whole.size(); first += together) {
+      const std::span<const Task> begun = std::span(whole).subspan(first, std::min(together, whole.size() - first));
+      int64_t most_parts = 0;
+      for (const Task& node : begun) most_parts = std::max(most_parts, parts_of(node));
+      for (int64_t part = 0; part < most_parts; ++part) {
+        for (const Task& node : begun) add_part(node, part, parts_of(node));
+      }
+    }
     monitor_.total = total;
+  }
+
+  void add_part(const Task& node, int64_t part, int64_t parts) {
+    if (part >= parts) return;
+    tasks_.push_back({node.tree, node.node, node.end * part / parts, node.end * (part + 1) / parts, node.cost / parts});
   }
 
   int64_t examples_below(const TreeShape& shape, const ShapeNode& node) const {
@@ -208,21 +233,26 @@ class ForestTrainer {
 
   // Any other node's banks see the rows below it, gathered and copied once for all of them.
   void train_on_own_rows(const Task& task, Workspace& work) {
-    gather_rows(task, work);
-    const CsrRows<int32_t> local = copy_rows(work);
+    Progress& node = progress(task);
+    std::call_once(node.gathered, [&] { node.rows = std::make_unique<const NodeRows>(gather(task, work)); });
+    const NodeRows& own = *node.rows;
+    if (work.place.empty()) work.place.assign(static_cast<size_t>(X_.n_rows), -1);
+    for (size_t i = 0; i < own.rows.size(); ++i) work.place[static_cast<size_t>(own.rows[i])] = static_cast<int32_t>(i);
+    const CsrRows<int32_t> local = own.view();
     BankProblem p = problem();
     p.n = local.n_rows;
     p.n_features = local.n_columns;
     std::vector<float> weights;
     if (importance_.row_weight) {
-      for (const int32_t row : work.rows) weights.push_back(importance_.row_weight[row]);
+      for (const int32_t row : own.rows) weights.push_back(importance_.row_weight[row]);
       p.row_weight = weights.data();
     }
     const auto place = [&](int32_t row) { return work.place[static_cast<size_t>(row)]; };
     for (int64_t b = task.begin; b < task.end && !monitor_.stopped(); ++b) {
-      progress(task).banks[static_cast<size_t>(b)] = train_bank(local, task, b, work.features, p, place, work);
+      node.banks[static_cast<size_t>(b)] = train_bank(local, task, b, own.features, p, place, work);
     }
-    for (const int32_t row : work.rows) work.place[static_cast<size_t>(row)] = -1;
+    for (const int32_t row : own.rows) work.place[static_cast<size_t>(row)] = -1;
+    if ((node.banks_left -= task.end - task.begin) == 0) node.rows.reset();
   }
 
   void pack_what_is_complete(const Task& task) {
@@ -238,49 +268,46 @@ class ForestTrainer {
 
   Progress& progress(const Task& task) { return progress_[task.tree][task.node]; }
 
-  // work.rows: the rows that have a label below the node, ascending; work.place tells where each stands.
-  void gather_rows(const Task& task, Workspace& work) {
+  // The rows that have a label below the node.
+  NodeRows gather(const Task& task, Workspace& work) const {
     const TreeShape& shape = shapes_[task.tree];
     if (work.place.empty()) work.place.assign(static_cast<size_t>(X_.n_rows), -1);
-    work.rows.clear();
+    NodeRows own;
     for (const int32_t child : shape.nodes[task.node].children) {
       if (child == kNoTarget) continue;
       for_each_row(shape, child, [&](int32_t row) {
         int32_t& place = work.place[static_cast<size_t>(row)];
-        if (place < 0) work.rows.push_back(row);
+        if (place < 0) own.rows.push_back(row);
         place = 0;
       });
     }
-    std::sort(work.rows.begin(), work.rows.end());
-    for (size_t i = 0; i < work.rows.size(); ++i) work.place[static_cast<size_t>(work.rows[i])] = static_cast<int32_t>(i);
+    std::sort(own.rows.begin(), own.rows.end());
+    copy_rows(own, work);
+    return own;
   }
 
-  // The node's rows, scaled, with only the features that occur in them: what the solver visits again and again then
-  // lies close together.
-  CsrRows<int32_t> copy_rows(Workspace& work) {
+  void copy_rows(NodeRows& own, Workspace& work) const {
     if (work.local_of.empty()) work.local_of.assign(static_cast<size_t>(X_.n_columns), -1);
-    work.features.clear();
-    work.indices.clear();
-    work.values.clear();
-    work.indptr.assign(1, 0);
-    for (const int32_t number : work.rows) {
+    size_t entries = 0;
+    for (const int32_t number : own.rows) entries += static_cast<size_t>(X_.row(number).count);
+    own.indices.reserve(entries);
+    own.values.reserve(entries);
+    for (const int32_t number : own.rows) {
       const auto row = X_.row(number);
       const float scale = importance_.row_scale ? importance_.row_scale[number] : 1.0f;
       for (int64_t k = 0; k < row.count; ++k) {
         if (row.value[k] == 0.0f) continue;
         int32_t& local = work.local_of[static_cast<size_t>(row.index[k])];
         if (local < 0) {
-          local = static_cast<int32_t>(work.features.size());
-          work.features.push_back(static_cast<int32_t>(row.index[k]));
+          local = static_cast<int32_t>(own.features.size());
+          own.features.push_back(static_cast<int32_t>(row.index[k]));
         }
-        work.indices.push_back(local);
-        work.values.push_back(scale * row.value[k]);
+        own.indices.push_back(local);
+        own.values.push_back(scale * row.value[k]);
       }
-      work.indptr.push_back(static_cast<int32_t>(work.indices.size()));
+      own.indptr.push_back(static_cast<int32_t>(own.indices.size()));
     }
-    for (const int32_t f : work.features) work.local_of[static_cast<size_t>(f)] = -1;
-    return {work.indptr.data(), work.indices.data(), work.values.data(), static_cast<int64_t>(work.rows.size()),
-            static_cast<int64_t>(work.features.size())};
+    for (const int32_t f : own.features) work.local_of[static_cast<size_t>(f)] = -1;
   }
 
   ForestArrays join() {
