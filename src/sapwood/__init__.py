@@ -3,12 +3,12 @@
 import os
 from importlib.metadata import version
 
-from sapwood import io, metrics, model_file
+from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelTreeClassifier
 
-__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "io", "load", "metrics", "model_file"]
+__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "inspect", "io", "load", "metrics", "model_file"]
 
 __version__ = version("sapwood")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,20 @@ class Forest:
             normalize=how.normalize,
             n_threads=how.n_threads,
         )
+
+    def nodes(self) -> dict[str, NDArray[Any]]:
+        """The nodes of all trees as `sapwood.inspect` wants them: parents, children that are nodes, labels below."""
+        a = self.arrays
+        first = a["group_banks"][a["node_groups"]]
+        rows = [a["targets"][16 * start : 16 * end] for start, end in pairwise(first.tolist())]
+        inner = [row[row >= 0] for row in rows]
+        arity = max(1, *(len(row) for row in inner))
+        children = np.full((len(rows), arity), -1, dtype=np.int32)
+        parent = np.full(len(rows), -1, dtype=np.int32)
+        for node, row in enumerate(inner):
+            children[node, : len(row)] = row
+            parent[row] = node
+        return {"parent": parent, "children": children, "n_labels": a["node_labels"]}
 
     def path(self, rows: _core.Rows, row: int, label: int, tree: int, normalize: bool) -> list[Step]:
         """The nodes from the root of a tree to a label, and what their regressors say of a row."""

@@ -220,6 +220,9 @@ class LabelTreeClassifier(SapwoodClassifier):
     def _n_reachable(self) -> int:
         return self.forest_.n_reachable
 
+    def _nodes(self) -> dict[str, NDArray[Any]]:
+        return self.forest_.nodes()
+
     def _tensors(self) -> dict[str, NDArray[Any]]:
         return self.forest_.arrays
 
