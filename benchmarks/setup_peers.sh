@@ -1,9 +1,9 @@
 #!/bin/sh
-# Makes .venv-peers with the libraries that benchmarks/label_tree.py compares sapwood with.
+# Makes .venv-peers with the libraries that the benchmarks compare sapwood with.
 #
 #     sh benchmarks/setup_peers.sh            # PYTHON=python3.12 to choose the interpreter (3.10 to 3.12)
 #
-# One environment serves all three: only libpecos asks for old numpy and scipy, the others accept them.
+# One environment serves all: only libpecos asks for old numpy and scipy, the others accept them.
 set -eu
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
@@ -19,6 +19,7 @@ $PIP install numpy==1.26.4 scipy==1.13.1 scikit-learn==1.5.2
 failed=
 $PIP install --no-deps libpecos==1.2.8 || failed="$failed libpecos"
 $PIP install omikuji==0.5.2 || failed="$failed omikuji"
+$PIP install vowpalwabbit==9.11.9 || failed="$failed vowpalwabbit"
 # From its source, where there is no wheel, napkinXC needs CMake and a C++17 compiler.
 $PIP install napkinxc==0.7.2 || failed="$failed napkinxc"
 [ -z "$failed" ] || echo "not installed, will be reported as failing:$failed" >&2

@@ -61,11 +61,12 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Interpreters:
-    """Which Python runs which side."""
+    """Which Python runs which side; `prefix` stands before its command, such as `taskset -c 1`."""
 
     sapwood: Path = Path(sys.executable)
     peers: Path = REPOSITORY / ".venv-peers/bin/python"
     timeout: float = 1800
+    prefix: tuple[str, ...] = ()
 
     def of(self, side: str) -> Path:
         """Give the interpreter that has this side's library."""
@@ -125,7 +126,8 @@ def run(task: str, variant: Variant, data: DataSet, model: Path, interpreters: I
         "model": str(model),
         "result": str(outcome),
     }
-    command = [str(interpreters.of(variant.side)), "-m", "harness.worker", json.dumps(job)]
+    python = str(interpreters.of(variant.side))
+    command = [*interpreters.prefix, python, "-m", "harness.worker", json.dumps(job)]
     threads = dict.fromkeys(THREAD_VARIABLES, str(variant.threads))
     try:
         done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,13 @@ class Side:
     def __init__(self, options: dict[str, Any], threads: int) -> None:
         self.options = options
         self.threads = threads
+
+    def seconds(self) -> float:
+        """CPU seconds spent so far: the clock that the worker reads before and after a call.
+
+        A side whose library cannot learn without parsing keeps a clock that stops while it parses.
+        """
+        return time.process_time()
 
     def prepare_training(self, X: Any, Y: Any, n_labels: int, model: Path) -> Any:
         """Give `fit` its argument. Y is 1-D for multiclass data, a CSR indicator for multilabel data."""

@@ -1,5 +1,8 @@
 # ruff: noqa: D102 - the methods are described in harness.sides.Side
-"""napkinXC; `model` in the options names the class (PLT, BR), the rest are its parameters."""
+"""napkinXC; `model` in the options names the class (PLT, BR), the rest are its parameters.
+
+`"online_tree": "onlineBestScore"` makes of PLT the online PLT, which its Python module cannot name but can run.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ class NapkinXC(Side):
         """Make the model object: napkinXC ties it to its folder from the start."""
         parameters = {"threads": self.threads, "seed": 0, **self.options}
         model_class = getattr(napkinxc.models, parameters.pop("model"))
+        online_tree = parameters.pop("online_tree", None)
         self.model = model_class(str(model), **parameters)
+        if online_tree is not None:
+            self.model._model.set_args(["--model", "oplt", "--treeType", online_tree])
 
     def fit(self, data: Any) -> None:
         self.model.fit(*data)
