@@ -21,13 +21,16 @@ class OnlineBank {
   // Asks for the memory that find will look at first.
   void prefetch(const OnlineRow& row) const {
     for (const uint32_t column : row.columns) columns_.prefetch(column);
-    for (const uint64_t key : row.path) path_.prefetch(key);
   }
 
-  // lines: one for each entry of the row; kNothing, which holds zeros, where a feature has no line.
+  // lines: of the row's columns and, last, of the constant; kNothing, which holds zeros, where a column has no line.
   void find(const OnlineRow& row, int32_t* lines) const;
   // The same, and lines that are not there are made.
   void find_or_add(const OnlineRow& row, int32_t* lines);
+
+  // The same for the row's path features; a bank may have them only.
+  void find_path(const OnlineRow& row, int32_t* lines) const;
+  void find_or_add_path(const OnlineRow& row, int32_t* lines);
 
   [[nodiscard]] const float* weights() const { return weights_.get(); }
   [[nodiscard]] float* weights() { return weights_.get(); }

@@ -24,7 +24,7 @@ struct OnlineWork {
   int32_t bank = -1;                         // whose scores are here
   alignas(64) std::array<float, 16> scores;  // of its lanes
 
-  [[nodiscard]] LineEntries entries() const { return {lines.data(), row.values.data(), static_cast<int64_t>(row.n_entries())}; }
+  [[nodiscard]] LineEntries entries() const { return {lines.data(), row.values.data(), static_cast<int64_t>(row.values.size())}; }
 };
 
 class OnlineRegressors {
@@ -38,7 +38,7 @@ class OnlineRegressors {
     work.bank = -1;
     if (dense_) return work.row.take_dense(row, n_columns_, scale);
     work.row.take_sparse(row, scale);
-    work.lines.resize(std::max(work.lines.size(), work.row.n_entries()));
+    work.lines.resize(std::max(work.lines.size(), work.row.values.size()));
   }
 
   // A node gets routers that have learned nothing. parent_of(node): the node above, -1 for the root.

@@ -1,7 +1,6 @@
 // One row as the regressors of the online trees read it. Kept from row to row: taking a row allocates nothing.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -15,19 +14,19 @@ namespace sapwood {
 [[nodiscard]] inline uint64_t path_key(int32_t node, uint32_t column) { return path_key(node) | (static_cast<uint64_t>(column) + 1); }
 
 struct OnlineRow {
-  // Sparse: the columns that are not 0, in the row's order; `values` holds theirs, then the constant 1, then those of the
-  // path features. Dense: `values` holds all columns, the constant, zeros up to a multiple of 16, and `columns` is empty.
+  // Sparse: the columns that are not 0, in the row's order; `values` holds theirs and the constant 1. Dense: `values` holds
+  // all columns, the constant, zeros up to a multiple of 16.
   std::vector<uint32_t> columns;
   CacheLineVector<float> values;
-  std::vector<uint64_t> path;        // sparse and dense
-  CacheLineVector<float> path_values;  // dense only
+  std::vector<uint64_t> path;
+  std::vector<float> path_values;
 
   // Values are multiplied by `scale`, rounded. Path features of the row before are gone.
   template <class Index>
   void take_sparse(Row<Index> row, float scale) {
+    clear_path();
     columns.clear();
     values.clear();
-    path.clear();
     for (int64_t k = 0; k < row.count; ++k) {
       const float value = row.value[k] * scale;
       if (value == 0) continue;
@@ -39,25 +38,21 @@ struct OnlineRow {
 
   template <class Index>
   void take_dense(Row<Index> row, int64_t n_columns, float scale) {
+    clear_path();
     columns.clear();
-    path.clear();
-    path_values.clear();
     values.assign(static_cast<size_t>((n_columns + 16) / 16 * 16), 0.0f);
     for (int64_t k = 0; k < row.count; ++k) values[static_cast<size_t>(row.index[k])] = row.value[k] * scale;
     values[static_cast<size_t>(n_columns)] = 1.0f;
   }
 
-  // Sparse rows: appends a path feature.
   void add_path(uint64_t key, float value) {
     path.push_back(key);
-    values.push_back(value);
+    path_values.push_back(value);
   }
   void clear_path() {
     path.clear();
-    values.resize(columns.size() + 1);
+    path_values.clear();
   }
-
-  [[nodiscard]] size_t n_entries() const { return columns.size() + 1 + path.size(); }
 };
 
 }  // namespace sapwood
