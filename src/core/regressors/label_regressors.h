@@ -1,0 +1,61 @@
+// The label regressors of a Recall Tree, of which any few are scored together and learn together.
+//
+// Sparse rows: sixteen labels to a bank; which labels share one changes no answer, only how many banks a row meets.
+// Dense rows: one row of weights for each label; banks hold the path features alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "regressors/lane_store.h"
+#include "regressors/online_row.h"
+#include "solvers/rule.h"
+
+namespace sapwood {
+
+class LabelRegressors {
+ public:
+  // What one thread needs to score a row.
+  struct Work {
+    std::vector<int32_t> features;
+    std::vector<int32_t> banks;              // that the labels asked for live in
+    std::vector<uint64_t> met;               // by bank: when it was met last, and its place in `banks`
+    uint32_t time = 0;
+    std::vector<int32_t> lines;              // banks x features
+    std::vector<int32_t> lane;               // by label asked for: 16 x its bank's place in `banks`, and the lane
+    CacheLineVector<float> lanes, pushes;    // banks x 16
+    std::vector<float> scores;               // by label asked for
+  };
+
+  LabelRegressors(const Rule& rule, bool dense, int64_t n_columns);
+
+  // The next label, without weights.
+  void add();
+  [[nodiscard]] int32_t size() const { return static_cast<int32_t>(places_.size()); }
+
+  // work.scores: what the regressors of the labels say of the row.
+  void score(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
+  // The same, and what is missing is made, for learn() to follow.
+  void score_to_learn(std::span<const int32_t> labels, const OnlineRow& row, Work& work);
+  // One step of the labels scored last: the first towards +1 that is `right`, all others towards -1.
+  void learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work);
+
+  [[nodiscard]] const LaneStore& store() const { return store_; }
+  [[nodiscard]] LaneStore& store() { return store_; }
+  [[nodiscard]] int32_t place(int32_t label) const { return places_[static_cast<size_t>(label)]; }
+  [[nodiscard]] const Rule& rule() const { return rule_; }
+
+ private:
+  void meet_banks(std::span<const int32_t> labels, Work& work) const;
+  void score_lanes(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
+
+  Rule rule_;
+  bool dense_;
+  int64_t row_floats_;  // dense: of one regressor
+  LaneStore store_;
+  std::vector<int32_t> places_;  // by label: 16 x its bank + its lane
+  std::vector<AlignedArray<float>> weights_, squares_;  // dense, by label
+};
+
+}  // namespace sapwood
