@@ -13,14 +13,20 @@ constexpr int32_t kLanes = kExactLanes;
 LabelRegressors::LabelRegressors(const Rule& rule, bool dense, int64_t n_columns)
     : rule_(rule), dense_(dense), row_floats_((n_columns + 16) / 16 * 16), store_(rule, n_columns, dense) {}
 
-void LabelRegressors::add() {
-  const int32_t label = size();
-  places_.push_back(label);
-  if (label % kLanes == 0) store_.add_bank();
+void LabelRegressors::add(int32_t label) {
+  const auto i = static_cast<size_t>(label);
+  if (i >= places_.size()) places_.resize(i + 1, -1);
+  places_[i] = n_placed_++;
+  if (places_[i] % kLanes == 0) store_.add_bank();
   if (!dense_) return;
   const auto n = static_cast<size_t>(row_floats_);
-  std::fill_n(weights_.emplace_back(n).get(), n, 0.0f);
-  if (rule_.adagrad) std::fill_n(squares_.emplace_back(n).get(), n, rule_.initial);
+  if (i >= weights_.size()) weights_.resize(i + 1);
+  weights_[i] = AlignedArray<float>(n);
+  std::fill_n(weights_[i].get(), n, 0.0f);
+  if (!rule_.adagrad) return;
+  if (i >= squares_.size()) squares_.resize(i + 1);
+  squares_[i] = AlignedArray<float>(n);
+  std::fill_n(squares_[i].get(), n, rule_.initial);
 }
 
 // Which banks the labels live in, each once, and where in them.

@@ -30,9 +30,11 @@ class LabelRegressors {
 
   LabelRegressors(const Rule& rule, bool dense, int64_t n_columns);
 
-  // The next label, without weights.
-  void add();
-  [[nodiscard]] int32_t size() const { return static_cast<int32_t>(places_.size()); }
+  // A label gets a regressor without weights.
+  void add(int32_t label);
+  [[nodiscard]] bool knows(int32_t label) const {
+    return static_cast<size_t>(label) < places_.size() && places_[static_cast<size_t>(label)] >= 0;
+  }
 
   // work.scores: what the regressors of the labels say of the row.
   void score(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
@@ -54,7 +56,8 @@ class LabelRegressors {
   bool dense_;
   int64_t row_floats_;  // dense: of one regressor
   LaneStore store_;
-  std::vector<int32_t> places_;  // by label: 16 x its bank + its lane
+  std::vector<int32_t> places_;  // by label: 16 x its bank + its lane, or -1
+  int32_t n_placed_ = 0;
   std::vector<AlignedArray<float>> weights_, squares_;  // dense, by label
 };
 

@@ -12,6 +12,7 @@
 #include "solvers/rule.h"
 #include "threads/parallel.h"
 #include "trees/label_counts.h"
+#include "trees/progressive.h"
 
 namespace sapwood {
 
@@ -61,6 +62,7 @@ class RecallTree {
     std::vector<int32_t> candidates;  // of the node where the descent ended
     std::vector<double> costs;        // of the children
     std::vector<float> pushes;
+    std::vector<int32_t> order;       // places among the candidates, the best first
   };
 
   struct Ending {
@@ -71,10 +73,11 @@ class RecallTree {
 
   RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t seed);
 
-  // Learns the rows in their order. Labels may be any from 0 on; labels above those known are new.
-  // best: for each row the label predicted before it was learned, -1 before the first; may be null.
+  // Learns the rows in order or, if an order is given, rows order[0], order[1], ... Labels may be any from 0 on.
+  // With `predict_first` each row is predicted before it is learned, and progressive() tells how that went.
   template <class Rows>
-  void learn(const Rows& X, const int32_t* labels, const float* weight, int32_t* best, Monitor& monitor);
+  void learn(const Rows& X, const int32_t* labels, const float* weight, std::span<const int64_t> order, bool predict_first,
+             Monitor& monitor);
 
   // labels, scores: rows x top, best first; -1 and 0 where there are fewer candidates.
   template <class Rows>
@@ -96,6 +99,11 @@ class RecallTree {
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const RecallTreeOptions& options() const { return options_; }
   [[nodiscard]] int lanes() const { return options_.arity == 2 ? 1 : options_.arity; }
+
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
+
+  [[nodiscard]] int64_t lines() const { return labels_.store().n_lines(); }
+  [[nodiscard]] int32_t place(int32_t label) const { return labels_.place(label); }
 
   void record(std::vector<RecallTreeEvent>* events) { events_ = events; }
 
@@ -121,7 +129,9 @@ class RecallTree {
   void add_path(Row<Index> row, int32_t node, Work& work) const;
   void learn_labels(int32_t node, int32_t label, double weight, Work& work);
   void set_candidates(int32_t node, Work& work) const;
-  void rank(Work& work) const;
+  template <class Index>
+  void score_candidates(Row<Index> row, int32_t node, Work& work) const;
+  void rank(int32_t top, Work& work) const;
   void tell(RecallTreeEvent::Kind kind, std::vector<int32_t> nodes, std::vector<int32_t> labels = {},
             std::vector<double> numbers = {});
 
@@ -134,6 +144,7 @@ class RecallTree {
   int32_t n_candidates_ = 1;
   int32_t depth_limit_ = 0;
   int64_t n_examples_ = 0;
+  Progressive progressive_;
   Work work_;
   std::vector<RecallTreeEvent>* events_ = nullptr;
 };
