@@ -22,6 +22,9 @@ class Random {
 
   [[nodiscard]] uint64_t state() const { return state_; }
 
+  // In [0, 1): the upper 53 bits.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
   // A whole number in [0, n), n > 0 (Lemire's multiplication, its tiny bias accepted).
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(((next() >> 32) * n) >> 32); }
 

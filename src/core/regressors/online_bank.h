@@ -1,0 +1,74 @@
+// Sixteen regressors that learn online, one lane each: a line of 16 weights for every feature met, and apart from them
+// a line of 16 sums of squared gradients, which predicting never touches.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "aligned.h"
+#include "regressors/exact_kernels.h"
+#include "regressors/feature_index.h"
+#include "regressors/online_row.h"
+#include "solvers/rule.h"
+
+namespace sapwood {
+
+class OnlineBank {
+ public:
+  explicit OnlineBank(const Rule& rule) : rule_(rule) { reset(); }
+
+  // Asks for the memory that find will look at first.
+  void prefetch(const OnlineRow& row) const {
+    for (const uint32_t column : row.columns) columns_.prefetch(column);
+  }
+
+  // lines: of the row's columns and, last, of the constant; kNothing, which holds zeros, where a column has no line.
+  void find(const OnlineRow& row, int32_t* lines) const;
+  // The same, and lines that are not there are made.
+  void find_or_add(const OnlineRow& row, int32_t* lines);
+
+  // The same for the row's path features; a bank may have them only.
+  void find_path(const OnlineRow& row, int32_t* lines) const;
+  void find_or_add_path(const OnlineRow& row, int32_t* lines);
+
+  [[nodiscard]] const float* weights() const { return weights_.get(); }
+  [[nodiscard]] float* weights() { return weights_.get(); }
+  [[nodiscard]] const float* squares() const { return rule_.adagrad ? squares_.get() : nullptr; }
+  [[nodiscard]] float* squares() { return rule_.adagrad ? squares_.get() : nullptr; }
+
+  // The lane is as new: no weights, no step state.
+  void clear_lane(int lane);
+  // Gives a lane's weights and step state to a lane of another bank, which must be as new. This one keeps its own.
+  void copy_lane(int lane, OnlineBank& to, int to_lane) const;
+  // Forgets everything and gives the memory back.
+  void reset();
+  // Drops lines that no lane has learned anything on.
+  void compact();
+
+  // Lines: kNothing, the constant, then one for each of keys(): a column, or a path feature above 2^32.
+  static constexpr int32_t kNothing = 0;
+  static constexpr int32_t kConstant = 1;
+  static constexpr int32_t kFirstKey = 2;
+  [[nodiscard]] int64_t n_lines() const { return n_lines_; }
+  [[nodiscard]] const std::vector<uint64_t>& keys() const { return keys_; }
+  [[nodiscard]] size_t bytes() const;
+
+  // Takes back what keys(), weights() and squares() gave; false if a feature stands twice.
+  [[nodiscard]] bool restore(std::span<const uint64_t> keys, const float* weights, const float* squares);
+
+ private:
+  int32_t add(uint64_t key);
+  void reserve(int64_t n_lines);
+  [[nodiscard]] bool learned(int32_t line) const;
+
+  Rule rule_;
+  FeatureIndex<uint32_t> columns_;
+  FeatureIndex<uint64_t> path_;
+  std::vector<uint64_t> keys_;
+  AlignedArray<float> weights_, squares_;
+  int64_t n_lines_ = 0;
+  int64_t room_ = 0;
+};
+
+}  // namespace sapwood

@@ -1,0 +1,116 @@
+// The routers of an online tree, each numbered as its node; a node may have several, one for each of its children.
+//
+// Sparse rows: 16 lanes to a bank, and a bank holds a connected piece of the tree, so that one look at the row's features
+// serves several routers on the way down. A full bank is halved as a page of a B-tree is: each half is connected again.
+// Dense rows: one row of weights for each router.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "regressors/online_bank.h"
+#include "regressors/online_row.h"
+#include "solvers/rule.h"
+
+namespace sapwood {
+
+// What one thread needs to read a row. start() before the first score of each row.
+struct OnlineWork {
+  OnlineRow row;
+  std::vector<int32_t> lines;                // of the bank below
+  int32_t bank = -1;                         // the bank whose lines and scores are here
+  bool writable = false;                     // all its lines are there
+  uint64_t version = 0;                      // of the pages, when it was read
+  alignas(64) std::array<float, 16> scores;  // of its lanes
+
+  [[nodiscard]] LineEntries entries() const { return {lines.data(), row.values.data(), static_cast<int64_t>(row.values.size())}; }
+};
+
+class OnlineRegressors {
+ public:
+  // width: routers of a node, 1 to 16. Rows are kept as sparse or dense ones, however they come.
+  OnlineRegressors(const Rule& rule, bool dense, int64_t n_columns, int width = 1)
+      : rule_(rule), dense_(dense), n_columns_(n_columns), width_(width) {}
+
+  // Gives the work a row, multiplied by scale.
+  template <class Index>
+  void start(Row<Index> row, float scale, OnlineWork& work) const {
+    work.bank = -1;
+    if (dense_) return work.row.take_dense(row, n_columns_, scale);
+    work.row.take_sparse(row, scale);
+    work.lines.resize(std::max(work.lines.size(), work.row.values.size()));
+  }
+
+  // A node gets routers that have learned nothing. parent_of(node): the node above, -1 for the root.
+  template <class ParentOf>
+  void add(int32_t node, ParentOf parent_of) {
+    if (dense_) return add_row(node);
+    const int32_t parent = parent_of(node);
+    if (parent < 0) return add_to(-1, node);
+    if (is_full(place(parent).bank)) {
+      std::array<int32_t, 16> parents;
+      const auto& nodes = pages_[static_cast<size_t>(place(parent).bank)].nodes;
+      for (size_t i = 0; i < nodes.size(); ++i) parents[i] = nodes[i] < 0 ? -1 : parent_of(nodes[i]);
+      split(place(parent).bank, parents);
+    }
+    add_to(is_full(place(parent).bank) ? -1 : place(parent).bank, node);
+  }
+
+  // The node's routers are gone; it may be added again.
+  void remove(int32_t node);
+
+  // What the node's routers say of the row: `width` scores, there until the next call.
+  [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
+  // The same for who will learn: lines that are missing are made.
+  [[nodiscard]] const float* scores_to_learn(int32_t node, OnlineWork& work);
+
+  // One step of one of the node's routers towards -1 or +1; its score after it.
+  float learn(int32_t node, int which, double target, double weight, OnlineWork& work);
+
+  struct Place {
+    int32_t bank = -1;  // dense: the number of the rows of weights; -1: none
+    int32_t lane = 0;   // the first of `width`
+  };
+  [[nodiscard]] Place place(int32_t node) const { return places_[static_cast<size_t>(node)]; }
+
+  [[nodiscard]] const Rule& rule() const { return rule_; }
+  [[nodiscard]] bool dense() const { return dense_; }
+  [[nodiscard]] size_t bytes() const;
+
+ private:
+  struct Page {
+    explicit Page(const Rule& rule) : bank(rule) { nodes.fill(-1); }
+    OnlineBank bank;
+    std::array<int32_t, 16> nodes;  // node i has lanes i * width and on; -1: free
+    int n_nodes = 0;
+  };
+  struct DenseRow {
+    AlignedArray<float> weights, squares;  // width x stride
+  };
+
+  [[nodiscard]] int capacity() const { return 16 / width_; }
+  [[nodiscard]] bool is_full(int32_t bank) const { return pages_[static_cast<size_t>(bank)].n_nodes == capacity(); }
+  [[nodiscard]] int64_t stride() const { return (n_columns_ + 16) / 16 * 16; }
+  void add_row(int32_t node);
+  void add_to(int32_t bank, int32_t node);
+  void set_place(int32_t node, Place place);
+  // parents[i]: the node above the page's i-th node.
+  void split(int32_t bank, const std::array<int32_t, 16>& parents);
+  const float* dense_scores(Place place, OnlineWork& work) const;
+  [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
+  void read(int32_t bank, bool writable, OnlineWork& work) const;
+
+  Rule rule_;
+  bool dense_;
+  int64_t n_columns_;
+  int width_;
+  std::vector<Place> places_;  // by node
+  std::vector<Page> pages_;
+  std::vector<DenseRow> rows_;
+  std::vector<int32_t> free_;  // pages, or rows
+  uint64_t version_ = 0;       // counts what may move lines or empty lanes
+};
+
+}  // namespace sapwood
