@@ -13,4 +13,5 @@ NB_MODULE(_core, m) {
   sapwood::bindings::bind_one_vs_all(m);
   sapwood::bindings::bind_lom_tree(m);
   sapwood::bindings::bind_balanced_tree(m);
+  sapwood::bindings::bind_budgeted(m);
 }
