@@ -106,4 +106,74 @@ void LabelRegressors::learn(std::span<const int32_t> labels, int32_t right, doub
   }
 }
 
+std::vector<int32_t> LabelRegressors::labels_by_place() const {
+  std::vector<int32_t> labels(static_cast<size_t>(n_placed_));
+  for (size_t label = 0; label < places_.size(); ++label) {
+    if (places_[label] >= 0) labels[static_cast<size_t>(places_[label])] = static_cast<int32_t>(label);
+  }
+  return labels;
+}
+
+LabelRegressors::Arrays<LabelRegressors::Owned> LabelRegressors::arrays() const {
+  Arrays<Owned> out;
+  out.places = places_;
+  for (const LaneStore::Line& line : store_.all()) {
+    out.keys.push_back(line.key);
+    out.banks.push_back(line.bank);
+  }
+  const auto lines_of = [&](const float* lines) { return std::vector<float>(lines + kLanes, lines + kLanes * store_.n_lines()); };
+  out.weights = lines_of(store_.weights());
+  if (rule_.adagrad) out.squares = lines_of(store_.squares());
+  if (!dense_) return out;
+  for (const int32_t label : labels_by_place()) {
+    const auto append = [&](std::vector<float>& to, const float* row) { to.insert(to.end(), row, row + row_floats_); };
+    append(out.dense_weights, weights_[static_cast<size_t>(label)].get());
+    if (rule_.adagrad) append(out.dense_squares, squares_[static_cast<size_t>(label)].get());
+  }
+  return out;
+}
+
+bool LabelRegressors::restore(const Arrays<View>& arrays) {
+  std::vector<int32_t> labels;  // by place
+  for (size_t label = 0; label < arrays.places.size(); ++label) {
+    const int32_t place = arrays.places[label];
+    if (place < 0) continue;
+    if (static_cast<size_t>(place) >= arrays.places.size()) return false;
+    if (static_cast<size_t>(place) >= labels.size()) labels.resize(static_cast<size_t>(place) + 1, -1);
+    if (labels[static_cast<size_t>(place)] >= 0) return false;
+    labels[static_cast<size_t>(place)] = static_cast<int32_t>(label);
+  }
+  if (std::find(labels.begin(), labels.end(), -1) != labels.end()) return false;
+  for (const int32_t label : labels) add(label);
+  places_.resize(arrays.places.size(), -1);
+
+  const size_t n_lines = arrays.keys.size(), lane_floats = n_lines * kLanes;
+  const size_t dense_floats = dense_ ? labels.size() * static_cast<size_t>(row_floats_) : 0;
+  const auto if_adagrad = [&](size_t size) { return rule_.adagrad ? size : 0; };
+  if (arrays.banks.size() != n_lines || arrays.weights.size() != lane_floats || arrays.squares.size() != if_adagrad(lane_floats) ||
+      arrays.dense_weights.size() != dense_floats || arrays.dense_squares.size() != if_adagrad(dense_floats)) {
+    return false;
+  }
+  for (size_t i = 0; i < n_lines; ++i) {
+    if (arrays.banks[i] < 0 || arrays.banks[i] >= store_.n_banks()) return false;
+    if (store_.restore({arrays.keys[i], arrays.banks[i]}) == LaneStore::kNothing) return false;
+  }
+  std::copy(arrays.weights.begin(), arrays.weights.end(), store_.weights() + kLanes);
+  if (rule_.adagrad) std::copy(arrays.squares.begin(), arrays.squares.end(), store_.squares() + kLanes);
+  for (size_t place = 0; dense_ && place < labels.size(); ++place) {
+    const auto label = static_cast<size_t>(labels[place]);
+    const auto take = [&](View<float> from, float* to) {
+      std::copy_n(from.data() + place * static_cast<size_t>(row_floats_), row_floats_, to);
+    };
+    take(arrays.dense_weights, weights_[label].get());
+    if (rule_.adagrad) take(arrays.dense_squares, squares_[label].get());
+  }
+  return true;
+}
+
+size_t LabelRegressors::bytes() const {
+  const size_t floats = static_cast<size_t>(store_.n_lines() * kLanes) + (dense_ ? static_cast<size_t>(n_placed_ * row_floats_) : 0);
+  return floats * sizeof(float) * (rule_.adagrad ? 2 : 1) + store_.index_bytes();
+}
+
 }  // namespace sapwood

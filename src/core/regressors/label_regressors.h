@@ -43,13 +43,32 @@ class LabelRegressors {
   // One step of the labels scored last: the first towards +1 that is `right`, all others towards -1.
   void learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work);
 
+  // All that has been learned.
+  template <template <class> class List>
+  struct Arrays {
+    List<int32_t> places;          // by label: 16 x its bank + its lane, or -1
+    List<uint64_t> keys;           // of each line (lane_store.h)
+    List<int32_t> banks;           // of each line
+    List<float> weights, squares;  // of each line 16; sgd: no squares
+    List<float> dense_weights, dense_squares;  // dense: a row for each place taken, in their order
+  };
+  template <class T>
+  using Owned = std::vector<T>;
+  template <class T>
+  using View = std::span<const T>;
+  [[nodiscard]] Arrays<Owned> arrays() const;
+  // Takes them back; false if they do not fit together. Must be as new.
+  [[nodiscard]] bool restore(const Arrays<View>& arrays);
+
+  [[nodiscard]] int64_t size() const { return n_placed_; }
+  [[nodiscard]] size_t bytes() const;
   [[nodiscard]] const LaneStore& store() const { return store_; }
-  [[nodiscard]] LaneStore& store() { return store_; }
   [[nodiscard]] int32_t place(int32_t label) const { return places_[static_cast<size_t>(label)]; }
   [[nodiscard]] const Rule& rule() const { return rule_; }
 
  private:
   void meet_banks(std::span<const int32_t> labels, Work& work) const;
+  [[nodiscard]] std::vector<int32_t> labels_by_place() const;
   void score_lanes(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
 
   Rule rule_;

@@ -162,6 +162,10 @@ std::vector<LaneStore::Line> LaneStore::all() const {
   return lines;
 }
 
+size_t LaneStore::index_bytes() const {
+  return directories_.size() * sizeof(Directory) + entries_.size() * sizeof(Entry) + index_.bytes();
+}
+
 int32_t LaneStore::restore(const Line& line) {
   const int32_t feature = feature_or_new(line.key);
   if (line_of(feature, line.bank) != kNothing) return kNothing;

@@ -50,6 +50,8 @@ class LaneStore {
   [[nodiscard]] std::vector<Line> all() const;
   // Makes a line and gives its number; kNothing if it was there.
   int32_t restore(const Line& line);
+  // Of the directories.
+  [[nodiscard]] size_t index_bytes() const;
 
  private:
   struct Entry {

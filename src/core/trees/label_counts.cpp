@@ -152,7 +152,7 @@ std::vector<LabelCount> LabelCounts::all() const {
   return counts;
 }
 
-bool LabelCounts::restore(std::span<const LabelCount> counts, double total, double sum_phi, int32_t size) {
+bool LabelCounts::restore(std::span<const LabelCount> counts, double total, double sum_phi) {
   for (const LabelCount& entry : counts) {
     if (!(entry.count > 0)) return false;
     LabelCount& slot = find_or_add(entry.label);
@@ -164,7 +164,6 @@ bool LabelCounts::restore(std::span<const LabelCount> counts, double total, doub
   is_exact_ = is_exact_ && total < kMostExact;
   total_ = total;
   sum_phi_ = sum_phi;
-  widen(size);
   return true;
 }
 

@@ -46,9 +46,10 @@ class LabelCounts {
   // (n + w) H' - n H: what one more example of the label adds to the total entropy.
   [[nodiscard]] double cost(int32_t label, double weight) const;
 
-  // All labels and counts in the order of the map, and back. False if a label stands twice or a count is not positive.
+  // All labels and counts in the order of the map, and back; then widen. False if a label stands twice or a count is not
+  // positive.
   [[nodiscard]] std::vector<LabelCount> all() const;
-  [[nodiscard]] bool restore(std::span<const LabelCount> counts, double total, double sum_phi, int32_t size);
+  [[nodiscard]] bool restore(std::span<const LabelCount> counts, double total, double sum_phi);
   [[nodiscard]] double sum_phi() const { return sum_phi_; }
 
   void prefetch(int32_t label) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "regressors/label_regressors.h"
@@ -13,6 +14,7 @@
 #include "threads/parallel.h"
 #include "trees/label_counts.h"
 #include "trees/progressive.h"
+#include "trees/trace.h"
 
 namespace sapwood {
 
@@ -30,16 +32,8 @@ struct RecallTreeOptions {
   PathFeatures path_features = PathFeatures::path;
   bool cross_path = false;
   int32_t arity = 2;
+  bool normalize = false;
   Rule router_rule, score_rule;
-};
-
-// A decision about the example being learned, as the reference's `Event` has it.
-struct RecallTreeEvent {
-  enum class Kind : int32_t { route, target, split, stop, candidates };
-  int64_t example;
-  Kind kind;
-  std::vector<int32_t> nodes, labels;
-  std::vector<double> numbers;
 };
 
 class RecallTree {
@@ -62,58 +56,75 @@ class RecallTree {
     std::vector<int32_t> candidates;  // of the node where the descent ended
     std::vector<double> costs;        // of the children
     std::vector<float> pushes;
+    float scale = 1;                  // of the row
     std::vector<int32_t> order;       // places among the candidates, the best first
   };
 
   struct Ending {
     int32_t node;
     Stopped stopped;
-    int32_t refused;  // the child that was not entered, or -1
   };
 
-  RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t seed);
+  RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t random_state);
 
-  // Learns the rows in order or, if an order is given, rows order[0], order[1], ... Labels may be any from 0 on.
-  // With `predict_first` each row is predicted before it is learned, and progressive() tells how that went.
+  // Learns a row; a weight of 0 is no example.
+  template <class Index>
+  void learn_row(Row<Index> row, int32_t label, double weight);
+
+  // The best candidate; -1 before the first example.
+  template <class Index>
+  int32_t best_label(Row<Index> row, Work& work) const;
+
+  // labels, probabilities: rows x top, best first. After the candidates come those of the nodes above, then the other
+  // labels by their weight, all with probability 0; -1 where there are no more labels.
   template <class Rows>
-  void learn(const Rows& X, const int32_t* labels, const float* weight, std::span<const int64_t> order, bool predict_first,
-             Monitor& monitor);
+  void predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* probabilities, Monitor& monitor) const;
 
-  // labels, scores: rows x top, best first; -1 and 0 where there are fewer candidates.
-  template <class Rows>
-  void predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* scores, Monitor& monitor) const;
-
+  // A router met on the way down, or the routers of a node with more than two children.
+  struct Step {
+    int32_t node;
+    float margin;  // of the child chosen or, of two children, of the right one
+    int32_t child;
+  };
   struct Explanation {
-    std::vector<int32_t> nodes, children;
-    std::vector<float> margins;  // nodes x lanes
+    std::vector<Step> steps;
+    std::vector<float> margins;  // steps x lanes
     Ending ending;
     std::vector<int32_t> labels;  // candidates, the best first
     std::vector<float> scores;
   };
-  template <class Rows>
-  [[nodiscard]] Explanation explain(const Rows& X, int64_t row) const;
+  template <class Index>
+  [[nodiscard]] Explanation explain(Row<Index> row) const;
+  template <class Index>
+  [[nodiscard]] std::pair<std::vector<Step>, int32_t> path(Row<Index> row) const {
+    Explanation told = explain(row);
+    return {std::move(told.steps), told.ending.node};
+  }
 
-  [[nodiscard]] int32_t n_labels() const { return n_labels_; }
+  [[nodiscard]] int64_t n_labels() const { return n_labels_; }
   [[nodiscard]] int32_t n_candidates() const { return n_candidates_; }
   [[nodiscard]] int32_t depth_limit() const { return depth_limit_; }
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const RecallTreeOptions& options() const { return options_; }
   [[nodiscard]] int lanes() const { return options_.arity == 2 ? 1 : options_.arity; }
 
-  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
+  [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
+  [[nodiscard]] const LabelRegressors& labels() const { return labels_; }
+  [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] Trace& trace() { return trace_; }
+  [[nodiscard]] Random& random() { return random_; }
 
-  [[nodiscard]] int64_t lines() const { return labels_.store().n_lines(); }
-  [[nodiscard]] int32_t place(int32_t label) const { return labels_.place(label); }
-
-  void record(std::vector<RecallTreeEvent>* events) { events_ = events; }
+  // Takes a whole tree: of its nodes the parts that are not derived. False if it is none; then this one is to be thrown away.
+  [[nodiscard]] bool restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers,
+                             const LabelRegressors::Arrays<LabelRegressors::View>& labels);
 
  private:
+  [[nodiscard]] Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
+  [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   template <class Index>
-  void learn_row(Row<Index> row, int32_t label, double weight, Work& work);
+  void start(Row<Index> row, Work& work) const;
   template <class Index>
   Ending descend(Row<Index> row, Work& work, Explanation* told) const;
-  template <class Index>
-  int32_t best_label(Row<Index> row, Work& work) const;
 
   void know(int32_t label);
   void count(Node& node, int32_t label, double weight);
@@ -132,21 +143,21 @@ class RecallTree {
   template <class Index>
   void score_candidates(Row<Index> row, int32_t node, Work& work) const;
   void rank(int32_t top, Work& work) const;
-  void tell(RecallTreeEvent::Kind kind, std::vector<int32_t> nodes, std::vector<int32_t> labels = {},
-            std::vector<double> numbers = {});
+  void fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const;
+  void set_limits();
+  [[nodiscard]] bool is_tree() const;
 
   RecallTreeOptions options_;
   Random random_;
   OnlineRegressors routers_;
   LabelRegressors labels_;
   std::vector<Node> nodes_;
-  int32_t n_labels_ = 0;
-  int32_t n_candidates_ = 1;
+  int64_t n_labels_ = 0;
+  int32_t n_candidates_ = 0;
   int32_t depth_limit_ = 0;
-  int64_t n_examples_ = 0;
   Progressive progressive_;
+  Trace trace_;
   Work work_;
-  std::vector<RecallTreeEvent>* events_ = nullptr;
 };
 
 }  // namespace sapwood
