@@ -11,12 +11,12 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from sapwood._replacing import replacing
 from sapwood.cli.arguments import AsJson, Data, ModelFile, TextField
 from sapwood.cli.console import status
 from sapwood.cli.examples import read_examples
 from sapwood.cli.files import STANDARD_STREAM, check_writable
 from sapwood.cli.model import load_model
-from sapwood.io.files import replacing
 
 TopK = Annotated[int, typer.Option("-k", min=1, help="How many labels a row.")]
 Output = Annotated[
