@@ -131,3 +131,15 @@ class OneVsAll:
     def state(self) -> _Arrays: ...
     def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
     def take(self, forest: Forest) -> None: ...
+
+def train_bac(
+    X: Rows,
+    signs: NDArray[np.int8],
+    options: dict[str, Any],
+    *,
+    row_scale: NDArray[np.float32] | None = None,
+    row_weight: NDArray[np.float32] | None = None,
+    fold: NDArray[np.uint8] | None = None,
+    n_folds: int = 1,
+    progress: _Progress | None = None,
+) -> dict[str, Any]: ...
