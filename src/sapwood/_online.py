@@ -132,13 +132,9 @@ def _appended(labels: NDArray[Any], added: NDArray[Any]) -> NDArray[Any]:
     dtype = np.result_type(labels, added)
     n = len(labels) + len(added)
     room = labels.base
-    if not _is_room(room, labels) or room.dtype != dtype or len(room) < n:
+    is_room = isinstance(room, np.ndarray) and room.flags.writeable and room.ctypes.data == labels.ctypes.data
+    if room is None or not is_room or room.dtype != dtype or len(room) < n:  # a mapped file, say, is no room
         room = np.empty(2 * n, dtype=dtype)
         room[: len(labels)] = labels
     room[len(labels) : n] = added
     return room[:n]
-
-
-def _is_room(base: Any, labels: NDArray[Any]) -> bool:
-    """Whether it is an array that begins with the labels and may be written to: a mapped file, say, may not."""
-    return isinstance(base, np.ndarray) and base.flags.writeable and base.ctypes.data == labels.ctypes.data
