@@ -103,7 +103,7 @@ def _spells_indicator(y: Sequence[Any]) -> bool:
     return is_binary and any(len(set(row)) < width for row in y)
 
 
-def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def as_label_array(labels: Any) -> NDArray[Any]:
     """A 1-D array of int, float, bool or str labels; objects must be all strings or all numbers."""
     array = np.asarray(labels)
     if array.ndim != 1:
