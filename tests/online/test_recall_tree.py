@@ -1,16 +1,18 @@
 """The core's Recall Tree against the reference: every decision the same, scores to rounding."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.streams import WEIGHTS, Example, streams
 
 from sapwood import _core
 from sapwood.reference.linear import Rule
 from sapwood.reference.recall_tree import RecallTree
 from sapwood.reference.records import Event
-from tests.reference.streams import WEIGHTS, Example, streams
 
 COLUMNS = 8
 _few = settings(max_examples=60, deadline=None)
@@ -194,6 +196,6 @@ def test_bound_and_entropy(options, stream):
     assert (figures["recall"][seen] <= 1).all()
     assert (figures["recall_bound"][~seen] == -np.inf).all()
     bounds, _, counts = tree.counts()
-    for node, (a, b) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for node, (a, b) in enumerate(itertools.pairwise(bounds)):
         share = counts[a:b] / counts[a:b].sum() if b > a else counts[a:b]
         assert figures["entropy"][node] == pytest.approx(-(share * np.log(share)).sum(), abs=1e-9)

@@ -205,12 +205,12 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         )
 
     def _n_met(self) -> int:
-        return min(self._n_reachable(), self._learned().core.n_candidates)
+        return min(self._n_reachable(), int(self._learned().core.n_candidates))
 
     def _nodes(self) -> Mapping[str, NDArray[Any]]:
         """The figures of every node as `sapwood.inspect` wants them."""
         core = self._learned().core
-        figures = core.figures()
+        figures: dict[str, NDArray[Any]] = core.figures()
         first = figures.pop("first_child")
         children = np.where(first[:, None] >= 0, first[:, None] + np.arange(self._arity()), -1)
         figures["children"] = children.astype(np.int32)
