@@ -6,9 +6,18 @@ from importlib.metadata import version
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.flat import OneVsAllClassifier
-from sapwood.label_tree import LabelTreeClassifier
+from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
 
-__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "inspect", "io", "load", "metrics", "model_file"]
+__all__ = [
+    "LabelBTreeClassifier",
+    "LabelTreeClassifier",
+    "OneVsAllClassifier",
+    "inspect",
+    "io",
+    "load",
+    "metrics",
+    "model_file",
+]
 
 __version__ = version("sapwood")
 
