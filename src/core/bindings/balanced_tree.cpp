@@ -60,6 +60,9 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
     if (!model_.restore(std::move(nodes), copy_of<int32_t>(arrays, "shallow"), copy_of<int32_t>(arrays, "deep"), routers_of(arrays))) {
       damaged("its nodes and routers are no balanced tree");
     }
+    const auto random_state = array_of<uint64_t>(arrays, "random_state");
+    if (random_state.size() != 1) damaged("its random state is none");
+    model_.set_random_state(random_state[0]);
     restore_progressive(arrays);
   }
 };

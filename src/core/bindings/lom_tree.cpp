@@ -1,5 +1,7 @@
 #include "trees/lom_tree.h"
 
+#include <cmath>
+
 #include "bindings/bind.h"
 #include "bindings/online_tree.h"
 
@@ -86,9 +88,11 @@ class LomTreeBinding : public OnlineTree<LomTree> {
       if (size != n) damaged("its nodes' arrays differ in length");
     }
     if (bounds.size() != n + 1 || bounds[0] != 0) damaged("its label counts do not fit its nodes");
+    check_weights({total, n_sum, C, floor});
     std::vector<LomTree::Node> nodes(n);
     for (size_t v = 0; v < n; ++v) {
       if (parent[v] < -1 || parent[v] >= std::ssize(parent)) damaged("a node has no such parent");
+      if (recycles[v] < 0 || recycles[v] > kMostRecycles) damaged("a node was not recycled so often");
       nodes[v] = {.parent = parent[v], .left = left[v], .right = right[v], .recycles = recycles[v], .heaviest_label = -1, .heaviest = 0,
                   .total = total[v], .m_sum = m_sum[v], .n_sum = n_sum[v], .C = C[v], .floor = floor[v], .counts = {}};
     }
@@ -98,6 +102,17 @@ class LomTreeBinding : public OnlineTree<LomTree> {
   }
 
  private:
+  static constexpr int32_t kMostRecycles = 1 << 20;
+
+  // Sums of weights: that none is negative keeps a leaf from being its own orphan.
+  static void check_weights(std::initializer_list<std::span<const double>> arrays) {
+    for (const auto& array : arrays) {
+      for (const double x : array) {
+        if (!std::isfinite(x) || x < 0) damaged("a sum of weights is negative or not finite");
+      }
+    }
+  }
+
   static void restore_counts(const nb::dict& arrays, std::span<const int64_t> bounds, int32_t n_labels, std::vector<LomTree::Node>& nodes) {
     const auto labels = array_of<int32_t>(arrays, "labels");
     const auto l = array_of<double>(arrays, "l"), n = array_of<double>(arrays, "n"), m = array_of<double>(arrays, "m"),
@@ -107,6 +122,7 @@ class LomTreeBinding : public OnlineTree<LomTree> {
         bounds.back() != std::ssize(labels)) {
       damaged("its label counts differ in length");
     }
+    check_weights({l, n, sent_right});
     for (size_t v = 0; v < nodes.size(); ++v) {
       if (bounds[v] > bounds[v + 1] || bounds[v + 1] > std::ssize(labels)) damaged("its label counts do not ascend");
       for (auto k = static_cast<size_t>(bounds[v]); k < static_cast<size_t>(bounds[v + 1]); ++k) {

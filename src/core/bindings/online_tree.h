@@ -97,7 +97,9 @@ class OnlineTree {
  public:
   template <class... Arguments>
   explicit OnlineTree(int64_t n_columns, Arguments&&... arguments)
-      : model_(std::forward<Arguments>(arguments)...), n_columns_(n_columns) {}
+      : model_(std::forward<Arguments>(arguments)...), n_columns_(n_columns) {
+    if (n_columns < 0 || n_columns >= INT32_MAX) throw nb::value_error("more than 2^31 - 2 columns are not supported");
+  }
   OnlineTree(const OnlineTree&) = delete;
 
   // Learns the rows `passes` times: in order or, given a seed, each time in a new order.
@@ -109,9 +111,10 @@ class OnlineTree {
     run_interruptible(progress, [&](Monitor& monitor) {
       const std::unique_lock alone(mutex_);
       Random random(shuffle.value_or(0));
-      monitor.total = X.n_rows() * passes;
+      const std::vector<int64_t> weighed = rows_with_weight(X.n_rows(), weight);
+      monitor.total = std::ssize(weighed) * passes;
       for (int32_t pass = 0; pass < passes; ++pass) {
-        const std::vector<int64_t> order = shuffle ? random_order(X.n_rows(), random) : std::vector<int64_t>{};
+        const std::vector<int64_t> order = shuffle ? random_order(weighed, random) : weighed;
         X.visit([&](const auto& rows) { learn_rows(model_, rows, label, weight, order, predict_first, monitor); });
       }
     });

@@ -71,6 +71,7 @@ class BalancedTree {
   [[nodiscard]] const std::vector<int32_t>& shallow() const { return shallow_; }
   [[nodiscard]] const std::vector<int32_t>& deep() const { return deep_; }
   [[nodiscard]] uint64_t random_state() const { return random_.state(); }
+  void set_random_state(uint64_t state) { random_ = Random(state); }
 
   // Takes a whole tree; false if it is none.
   [[nodiscard]] bool restore(std::vector<Node> nodes, std::vector<int32_t> shallow, std::vector<int32_t> deep,

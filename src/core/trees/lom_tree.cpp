@@ -171,15 +171,22 @@ int32_t LomTree::best_label(Row<Index> row, Work& work) const {
   return at(answering(leaf_of(row, work))).heaviest_label;
 }
 
-std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top) const {
-  const Node& node = at(answering(leaf));
-  std::vector<LomCount> counts = node.counts.sorted();
-  const auto end = counts.begin() + std::min<std::ptrdiff_t>(top, std::ssize(counts));
-  std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
-    return a.l != b.l ? a.l > b.l : a.label < b.label;
-  });
+std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top, bool fill) const {
   std::vector<std::pair<int32_t, double>> ranking;
-  std::for_each(counts.begin(), end, [&](const LomCount& count) { ranking.emplace_back(count.label, count.l / node.total); });
+  const int32_t first = answering(leaf);
+  for (int32_t v = first; v >= 0 && std::ssize(ranking) < top; v = fill ? at(v).parent : -1) {
+    std::vector<LomCount> counts = at(v).counts.sorted();
+    std::erase_if(counts, [&](const LomCount& count) {
+      return std::any_of(ranking.begin(), ranking.end(), [&](const auto& listed) { return listed.first == count.label; });
+    });
+    const auto end = counts.begin() + std::min(top - std::ssize(ranking), std::ssize(counts));
+    std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
+      return a.l != b.l ? a.l > b.l : a.label < b.label;
+    });
+    std::for_each(counts.begin(), end, [&](const LomCount& count) {
+      ranking.emplace_back(count.label, v == first ? count.l / at(v).total : 0.0);
+    });
+  }
   return ranking;
 }
 
@@ -199,7 +206,7 @@ void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* la
         continue;
       }
       int64_t k = i * top;
-      for (const auto& [label, share] : ranking(leaf, top)) {
+      for (const auto& [label, share] : ranking(leaf, top, true)) {
         labels[k] = label;
         scores[k++] = static_cast<float>(share);
       }

@@ -63,8 +63,9 @@ class LomTree {
   // The way of a row, and the leaf.
   template <class Index>
   std::pair<std::vector<Step>, int32_t> path(Row<Index> row) const;
-  // A leaf's labels with their shares, heaviest first, the `top` first of them.
-  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top) const;
+  // A leaf's labels with their shares, heaviest first, the `top` first of them. With `fill` those of the nodes above it
+  // follow with a share of 0.
+  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top, bool fill = false) const;
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] int64_t n_labels() const { return n_labels_; }
