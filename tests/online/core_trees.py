@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from tests.reference.streams import Example
 
 from sapwood import _core
 from sapwood.reference.linear import Rule
 from sapwood.reference.records import Event
-from tests.reference.streams import Example
 
 N_COLUMNS = 16
 MOST_LABELS = 1000

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.streams import WEIGHTS, seeded_stream, streams
 
 from sapwood.reference.filter_tree import FilterTree
 from sapwood.reference.linear import Rule
 from sapwood.reference.random_tree import RandomTree
-from tests.reference.streams import WEIGHTS, seeded_stream, streams
 
 from .core_trees import balanced_tree, dense_stream, events, learn, rows_of
 

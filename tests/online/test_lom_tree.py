@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.streams import WEIGHTS, Example, seeded_stream, streams
+from tests.reference.test_lom_tree import adversary
 
 from sapwood.reference.linear import Rule
 from sapwood.reference.lom_tree import LOMTree
 from sapwood.reference.random import SplitMix64
 from sapwood.reference.stream import learn_passes
-from tests.reference.streams import WEIGHTS, Example, seeded_stream, streams
-from tests.reference.test_lom_tree import adversary
 
 from .core_trees import dense_stream, events, learn, lom_tree, rows_of
 

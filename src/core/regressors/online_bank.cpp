@@ -51,6 +51,7 @@ int32_t OnlineBank::add(uint64_t key) {
 }
 
 void OnlineBank::find(const OnlineRow& row, int32_t* lines) const {
+  prefetch(row);
   for (const uint32_t column : row.columns) {
     *lines = columns_.line_of(column, kNothing);
     __builtin_prefetch(weights_.get() + kWidth * *lines++);
@@ -59,6 +60,7 @@ void OnlineBank::find(const OnlineRow& row, int32_t* lines) const {
 }
 
 void OnlineBank::find_or_add(const OnlineRow& row, int32_t* lines) {
+  prefetch(row);
   for (const uint32_t column : row.columns) {
     int32_t line = columns_.line_of(column, kNothing);
     if (line == kNothing) line = add(column);

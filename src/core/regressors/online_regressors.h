@@ -74,6 +74,9 @@ class OnlineRegressors {
   // One step of all of them, each pushed by its own (rule.h), 0 not to learn; their scores after it.
   const float* learn_all(int32_t node, const float* pushes, OnlineWork& work);
 
+  // Whether the node's bank has still to be read for this row.
+  [[nodiscard]] bool enters(int32_t node, const OnlineWork& work) const { return !dense_ && !is_here(place(node).bank, work); }
+
   // For many rows at a time: asks for what look_up reads, then look_up asks for what scores() will read.
   void prefetch(int32_t node, const OnlineWork& work) const;
   void look_up(int32_t node, OnlineWork& work) const;

@@ -43,6 +43,7 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
   while (true) {
     count(at(j), label, weight);
     if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
+    look_ahead(j, label);
     j = train(j, label, weight);
   }
   at(j).C += weight;
@@ -57,6 +58,18 @@ void LomTree::count(Node& j, int32_t label, double weight) {
     j.heaviest = l;
     j.heaviest_label = label;
   }
+}
+
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's index.
+// Learning seldom changes the way, and takes the time that memory needs.
+void LomTree::look_ahead(int32_t j, int32_t label) {
+  if (!routers_.enters(j, work_)) return;
+  const int32_t bank = routers_.place(j).bank;
+  while (!at(j).leaf() && routers_.place(j).bank == bank) {
+    j = *routers_.scores_to_learn(j, work_) > 0 ? at(j).right : at(j).left;
+    at(j).counts.prefetch(label);
+  }
+  if (!at(j).leaf()) routers_.prefetch(j, work_);
 }
 
 // Trains the router of j and says where the example goes by its new score.

@@ -84,6 +84,7 @@ class LomTree {
   void know(int32_t label);
   void count(Node& j, int32_t label, double weight);
   int32_t train(int32_t j, int32_t label, double weight);
+  void look_ahead(int32_t j, int32_t label);
   bool split(int32_t j);
   void create_children(int32_t j);
   [[nodiscard]] int32_t orphan() const;
