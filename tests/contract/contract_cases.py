@@ -24,7 +24,7 @@ VARIANTS = {
     ],
     "LOMTreeClassifier": [
         {},
-        {"max_internal": 8, "loss": "logistic", "solver": "sgd", "normalize": False, "shuffle": False},
+        {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
     ],
 }
 """Constructor arguments of each estimator; one not named here is tested as it comes."""
@@ -49,7 +49,9 @@ EXPECTED_FAILURES = {
     }
     for name in ("LabelTreeClassifier", "OneVsAllClassifier")
 }
-STREAM_WEIGHTS = "one step with a weight of 2 is not two steps with a weight of 1: each step begins where the last one ended"
+STREAM_WEIGHTS = (
+    "a step with a weight of 2 is not two steps with a weight of 1: the second begins where the first ended"
+)
 EXPECTED_FAILURES |= {
     name: {
         "check_sample_weight_equivalence_on_dense_data": STREAM_WEIGHTS,
@@ -79,8 +81,19 @@ def name_of(value):
     return repr(value).replace("\n", "").replace(" ", "") if hasattr(value, "get_params") else None
 
 
+def takes_several_labels(estimator):
+    """Whether a row may have more than one label."""
+    return estimator.__sklearn_tags__().classifier_tags.multi_label
+
+
 every_variant = pytest.mark.parametrize("estimator", variants(), ids=name_of)
 every_estimator = pytest.mark.parametrize("estimator", one_of_each(), ids=name_of)
+every_multilabel_variant = pytest.mark.parametrize(
+    "estimator", [case for case in variants() if takes_several_labels(case)], ids=name_of
+)
+every_multilabel_estimator = pytest.mark.parametrize(
+    "estimator", [case for case in one_of_each() if takes_several_labels(case)], ids=name_of
+)
 
 N_ROWS, N_FEATURES, N_LABELS = 96, 24, 12
 

@@ -91,5 +91,5 @@ def test_figures_add_up(stream, is_filter):
         assert 0 <= state["sent_right"][v] <= state["examples"][v]
         assert 0 <= state["agreed"][v] <= state["examples"][v]
         for child in (state["left"][v], state["right"][v]):
-            if child >= 0:
+            if child >= 0 and state["left"][child] >= 0:
                 assert state["examples"][child] <= state["examples"][v] or is_filter

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.reference.streams import WEIGHTS, Example, seeded_stream, streams
 from tests.reference.test_lom_tree import adversary
 
+from sapwood.online.figures import lom_figures
 from sapwood.reference.linear import Rule
 from sapwood.reference.lom_tree import LOMTree
+from sapwood.reference.objective import SplitQuality, lemma_1_bound
 from sapwood.reference.random import SplitMix64
 from sapwood.reference.stream import learn_passes
 
@@ -184,3 +186,21 @@ def test_weight_two_counts_twice(stream):
     a, b = once.state(), twice.state()
     for name in ("l", "n", "m", "sent_right", "total", "n_sum", "m_sum"):
         np.testing.assert_array_equal(2 * a[name], b[name])
+
+
+@few
+@given(streams(WEIGHTS), rules, limits)
+def test_figures_agree_and_keep_to_lemma_1(stream, rule, T):
+    reference, core = both(stream, rule, False, max_internal=T)
+    figures = lom_figures(core.tree())
+    for v in reference.nodes:
+        assert figures["entropy"][v.number] == pytest.approx(v.l.entropy(), abs=1e-9)
+        assert figures["majority"][v.number] == (v.l.top(1) or [-1])[0]
+        quality = None if v.leaf else reference.quality(v.number)
+        found = SplitQuality(*(float(figures[name][v.number]) for name in ("balance", "purity", "objective")))
+        if quality is None:
+            assert all(map(math.isnan, found))
+        else:
+            assert found == pytest.approx(quality, abs=1e-9)
+            assert -1e-12 <= found.objective <= 1 + 1e-12
+            assert found.purity <= lemma_1_bound(found) + 1e-12

@@ -14,7 +14,8 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
       : OnlineTree(n_columns, BalancedTree::Options{rule_of(loss, method, step, initial), filter, normalize}, dense, n_columns,
                    random_state) {}
 
-  [[nodiscard]] nb::dict state() {
+  // Its nodes, without their routers.
+  [[nodiscard]] nb::dict tree() const {
     const std::shared_lock shared(mutex_);
     std::vector<int32_t> parent, left, right, label;
     std::vector<double> examples, sent_right, agreed;
@@ -38,8 +39,12 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
     out["shallow"] = to_numpy(std::vector<int32_t>(model_.shallow()));
     out["deep"] = to_numpy(std::vector<int32_t>(model_.deep()));
     out["random_state"] = to_numpy(std::vector<uint64_t>{model_.random_state()});
-    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
-    put_routers(out, model_.regressors());
+    return out;
+  }
+
+  [[nodiscard]] nb::dict state() const {
+    nb::dict out = tree();
+    put_common_state(out);
     return out;
   }
 

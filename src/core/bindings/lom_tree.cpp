@@ -32,7 +32,8 @@ class LomTreeBinding : public OnlineTree<LomTree> {
     return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(shares)));
   }
 
-  [[nodiscard]] nb::dict state() {
+  // Its nodes, without their routers.
+  [[nodiscard]] nb::dict tree() const {
     const std::shared_lock shared(mutex_);
     std::vector<int32_t> parent, left, right, recycles, labels;
     std::vector<int64_t> node_labels{0};
@@ -72,8 +73,12 @@ class LomTreeBinding : public OnlineTree<LomTree> {
     out["n"] = to_numpy(std::move(n));
     out["m"] = to_numpy(std::move(m));
     out["sent_right"] = to_numpy(std::move(sent_right));
-    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
-    put_routers(out, model_.regressors());
+    return out;
+  }
+
+  [[nodiscard]] nb::dict state() const {
+    nb::dict out = tree();
+    put_common_state(out);
     return out;
   }
 

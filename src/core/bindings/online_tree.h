@@ -151,7 +151,7 @@ class OnlineTree {
     return nb::make_tuple(nodes, margins, children, leaf);
   }
 
-  [[nodiscard]] nb::tuple progressive() {
+  [[nodiscard]] nb::tuple progressive() const {
     const std::shared_lock shared(mutex_);
     return nb::make_tuple(model_.progressive().wrong, model_.progressive().seen);
   }
@@ -171,6 +171,11 @@ class OnlineTree {
  protected:
   void check_columns(const RowsView& X) const {
     if (X.n_columns() != n_columns_) throw nb::value_error("X has another number of columns than the model");
+  }
+  void put_common_state(nb::dict& out) const {
+    const std::shared_lock shared(mutex_);
+    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
+    put_routers(out, model_.regressors());
   }
   void restore_progressive(const nb::dict& arrays) {
     const auto progressive = array_of<double>(arrays, "progressive");
@@ -197,6 +202,7 @@ void bind_online_tree(nb::class_<Bound>& c) {
       .def_prop_ro("router_bytes", &Bound::router_bytes)
       .def("record", &Bound::record, "Keep events from now on.")
       .def("events", &Bound::events, "What was decided: (example, kind, nodes, labels, numbers).")
+      .def("tree", &Bound::tree, "Its nodes as arrays.")
       .def("state", &Bound::state, "The model as arrays.")
       .def("restore", &Bound::restore, nb::arg("arrays"), nb::kw_only(), nb::arg("n_labels"), "Take back what state() gave.");
 }

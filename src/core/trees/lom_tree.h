@@ -72,6 +72,7 @@ class LomTree {
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
 
   // Takes a whole tree, heaviest labels apart, which are found. False if it is none; then this one is to be thrown away.
@@ -90,7 +91,7 @@ class LomTree {
   [[nodiscard]] int32_t orphan() const;
   void swap(int32_t v, int32_t s);
   void set_node(int32_t v);
-  void add_router(int32_t j);
+  void repack();
   void update_c(int32_t v);
   template <class Index>
   int32_t leaf_of(Row<Index> row, Work& work) const;
@@ -102,7 +103,8 @@ class LomTree {
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
   int64_t n_labels_ = 0;
-  int64_t t_ = 0;  // internal nodes
+  int64_t t_ = 0;             // internal nodes
+  int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
   Work work_;

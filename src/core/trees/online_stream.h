@@ -14,6 +14,19 @@ namespace sapwood {
 
 constexpr int64_t kRowsBetweenLooks = 256;  // at whether the user has interrupted
 
+constexpr size_t kRowsAhead = 2;  // a shuffled row lies anywhere: it is asked for in time
+
+template <class Index>
+void prefetch_row(Row<Index> row) {
+  constexpr int64_t kLine = 64, kMost = 1024;  // bytes
+  for (int64_t at = 0; at < row.count * static_cast<int64_t>(sizeof(float)) && at < kMost; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row.value) + at);
+  }
+  for (int64_t at = 0; at < row.count * static_cast<int64_t>(sizeof(Index)) && at < kMost; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row.index) + at);
+  }
+}
+
 // The rows that are examples: those of weight 0 are none, and take no part in a shuffle.
 inline std::vector<int64_t> rows_with_weight(int64_t n_rows, const float* weights) {
   std::vector<int64_t> rows;
@@ -40,6 +53,7 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
   for (size_t k = 0; k < order.size(); ++k) {
     if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
     const int64_t i = order[k];
+    if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
     const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
     if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
     tree.learn_row(X.row(i), labels[i], weight);
