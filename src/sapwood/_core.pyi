@@ -134,6 +134,50 @@ class OneVsAll:
     def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
     def take(self, forest: Forest) -> None: ...
 
+class LabelBTree:
+    """A B-tree of banks that learns online."""
+
+    def __init__(
+        self,
+        *,
+        arity: int,
+        max_leaf: int,
+        step: float,
+        normalize: bool,
+        decay: float,
+        max_memory: int,
+        random_state: int,
+    ) -> None: ...
+    def learn(
+        self,
+        X: Rows,
+        label_indptr: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        *,
+        n_labels: int,
+        row_weight: NDArray[np.float32] | None,
+        passes: int,
+        predict_first: bool,
+        beam: int,
+        min_beam_share: float,
+        progress: _Progress | None,
+    ) -> None: ...
+    def top(self, X: Rows, *, k: int, beam: int, min_beam_share: float, n_threads: int) -> _Top: ...
+    def path(self, X: Rows, *, row: int, label: int) -> list[tuple[int, int, int, float, int]]: ...
+    def remove(self, labels: list[int]) -> None: ...
+    def state(self) -> _Arrays: ...
+    def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
+    def shape(self) -> _Arrays: ...
+    def leaves(self) -> NDArray[np.int32]: ...
+    def counts(self) -> NDArray[np.int64]: ...
+    def progressive(self) -> tuple[float, float]: ...
+    @property
+    def dropped_lines(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def n_placed(self) -> int: ...
+
 def train_bac(
     X: Rows,
     signs: NDArray[np.int8],
@@ -194,6 +238,47 @@ class LomTree(_OnlineTree):
         normalize: bool,
     ) -> None: ...
     def ranking(self, leaf: int, *, top: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+
+class RecallTree(_OnlineTree):
+    """A Recall Tree."""
+
+    def __init__(
+        self,
+        *,
+        dense: bool,
+        n_columns: int,
+        loss: str,
+        method: str,
+        step: float,
+        initial: float,
+        router_step: float,
+        max_candidates: int,
+        max_depth: int,
+        bound: float,
+        early_stop: bool,
+        router_weight: str,
+        randomized_routing: bool,
+        path_features: str,
+        cross_path: bool,
+        arity: int,
+        normalize: bool,
+        random_state: int,
+    ) -> None: ...
+    def explain(
+        self, X: Rows, *, row: int
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.float32],
+        int,
+        str,
+        NDArray[np.int32],
+        NDArray[np.float32],
+    ]: ...
+    def figures(self) -> dict[str, NDArray[Any]]: ...
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...
+    label_bytes: int
+    n_candidates: int
 
 class BalancedTree(_OnlineTree):
     """A random tree or a filter tree."""

@@ -80,6 +80,7 @@ void bind_balanced_tree(nb::module_& m) {
         nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
         nb::arg("filter"), nb::arg("normalize"), nb::arg("random_state"));
   bind_online_tree(c);
+  c.def("tree", &BalancedTreeBinding::tree, "Its nodes as arrays.");
 }
 
 }  // namespace sapwood::bindings

@@ -146,6 +146,7 @@ void bind_lom_tree(nb::module_& m) {
         nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
         nb::arg("max_internal"), nb::arg("internal_per_label"), nb::arg("swap_resistance"), nb::arg("normalize"));
   bind_online_tree(c);
+  c.def("tree", &LomTreeBinding::tree, "Its nodes as arrays.");
   c.def("ranking", &LomTreeBinding::ranking, nb::arg("leaf"), nb::kw_only(), nb::arg("top"), "A leaf's labels and shares.");
 }
 

@@ -202,7 +202,6 @@ void bind_online_tree(nb::class_<Bound>& c) {
       .def_prop_ro("router_bytes", &Bound::router_bytes)
       .def("record", &Bound::record, "Keep events from now on.")
       .def("events", &Bound::events, "What was decided: (example, kind, nodes, labels, numbers).")
-      .def("tree", &Bound::tree, "Its nodes as arrays.")
       .def("state", &Bound::state, "The model as arrays.")
       .def("restore", &Bound::restore, nb::arg("arrays"), nb::kw_only(), nb::arg("n_labels"), "Take back what state() gave.");
 }
