@@ -7,11 +7,15 @@ from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
+from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
 
 __all__ = [
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
     "LabelBTreeClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",
+    "RandomTreeClassifier",
     "inspect",
     "io",
     "load",
