@@ -5,10 +5,21 @@ from importlib.metadata import version
 
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
+from sapwood.budgeted import BudgetedClassifier, BudgetedTreeClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelTreeClassifier
 
-__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "inspect", "io", "load", "metrics", "model_file"]
+__all__ = [
+    "BudgetedClassifier",
+    "BudgetedTreeClassifier",
+    "LabelTreeClassifier",
+    "OneVsAllClassifier",
+    "inspect",
+    "io",
+    "load",
+    "metrics",
+    "model_file",
+]
 
 __version__ = version("sapwood")
 

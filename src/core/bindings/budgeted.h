@@ -4,10 +4,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "bindings/rows_view.h"
 #include "bindings/targets.h"
 #include "budgeted/bac.h"
+#include "trees/predict.h"
 
 namespace sapwood::bindings {
 
@@ -33,5 +38,38 @@ inline BacOptions bac_options(const nb::dict& named) {
   }
   return options;
 }
+
+// A whole array of a model's dict, whose memory `owners` keeps.
+template <class T>
+std::span<const T> model_array(const nb::dict& arrays, const char* name, nb::list& owners) {
+  Array<T> array;
+  if (!arrays.contains(name) || !nb::try_cast(nb::object(arrays[name]), array, false)) {
+    throw nb::value_error(("the model is damaged: its array '" + std::string(name) + "' is missing or of another kind").c_str());
+  }
+  owners.append(array);
+  return {array.data(), array.shape(0)};
+}
+
+// What training on rows and their labels is given, checked.
+struct TrainingSet {
+  LabelSets labels;
+  std::vector<float> row_scale;  // empty: rows are taken as they are
+  const float* row_weight;
+
+  TrainingSet(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& label_codes, int32_t n_labels,
+              const std::optional<Array<float>>& row_weight, bool normalize)
+      : labels(label_sets(label_indptr, label_codes, n_labels)),
+        row_weight(data_or_null(row_weight, static_cast<size_t>(X.n_rows()), "sample_weight")) {
+    if (labels.n_rows != X.n_rows()) throw nb::value_error("X and the labels differ in length");
+    if (X.n_rows() > INT32_MAX) throw nb::value_error("more than 2^31 - 1 rows are not supported");
+    if (X.n_columns() >= INT32_MAX) throw nb::value_error("more than 2^31 - 2 columns are not supported");
+    if (!normalize) return;
+    row_scale.resize(static_cast<size_t>(X.n_rows()));
+    X.visit([&](const auto& rows) {
+      for (size_t i = 0; i < row_scale.size(); ++i) row_scale[i] = unit_scale(rows.row(static_cast<int64_t>(i)));
+    });
+  }
+  [[nodiscard]] const float* scale() const { return row_scale.empty() ? nullptr : row_scale.data(); }
+};
 
 }  // namespace sapwood::bindings
