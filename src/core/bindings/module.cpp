@@ -11,6 +11,8 @@ NB_MODULE(_core, m) {
   sapwood::bindings::bind_rows(m);
   sapwood::bindings::bind_label_tree(m);
   sapwood::bindings::bind_one_vs_all(m);
+  sapwood::bindings::bind_lom_tree(m);
+  sapwood::bindings::bind_balanced_tree(m);
   sapwood::bindings::bind_budgeted(m);
   sapwood::bindings::bind_budgeted_tree(m);
 }
