@@ -145,7 +145,6 @@ def train_bac(
     n_folds: int = 1,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
-
 def train_bac_set(
     X: Rows,
     label_indptr: NDArray[np.int64],

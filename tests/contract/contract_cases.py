@@ -12,6 +12,12 @@ import sapwood
 from sapwood import model_file
 
 VARIANTS = {
+    "BudgetedClassifier": [{}, {"loss": "logistic", "tol": 0.01}, {"budget": 3, "class_weight": "balanced"}],
+    "BudgetedTreeClassifier": [
+        {},
+        {"prune": False, "loss": "logistic", "class_weight": None, "budget": 2},
+        {"folds": 3, "max_planes": 2, "max_features": 22},
+    ],
     "LabelTreeClassifier": [
         {},
         {"max_leaf": 2, "arity": 3, "n_trees": 2, "weight_bits": 32},
@@ -26,6 +32,8 @@ VARIANTS = {
 """Constructor arguments of each estimator; one not named here is tested as it comes."""
 
 SLOW = {
+    "BudgetedClassifier": {"budget": 100, "max_planes": 10**6, "tol": 1e-30},
+    "BudgetedTreeClassifier": {"max_planes": 10**6, "tol": 1e-30},
     "LabelTreeClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
     "OneVsAllClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
 }
@@ -41,7 +49,13 @@ EXPECTED_FAILURES = {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
         "check_sample_weight_equivalence_on_sparse_data": WEIGHTS_REPEAT,
     }
-    for name in ("LabelTreeClassifier", "OneVsAllClassifier")
+    for name in ("LabelTreeClassifier", "OneVsAllClassifier", "BudgetedClassifier")
+}
+EXPECTED_FAILURES["BudgetedClassifier"]["check_class_weight_classifiers"] = NAMED_WEIGHTS
+EXPECTED_FAILURES["BudgetedTreeClassifier"] = {
+    "check_sample_weight_equivalence_on_dense_data": "copies of a row may be dealt to several folds",
+    "check_sample_weight_equivalence_on_sparse_data": "copies of a row may be dealt to several folds",
+    "check_class_weight_classifiers": NAMED_WEIGHTS,
 }
 """Checks of scikit-learn that an estimator does not pass, and why."""
 

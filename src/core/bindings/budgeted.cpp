@@ -75,7 +75,7 @@ nb::dict train_bac_set(const RowsView& X, const Array<int64_t>& label_indptr, co
         set = train_one_against_all(rows, given.labels, given.scale(), given.row_weight, options, n_threads, monitor);
         return;
       }
-      const TreeShape shape = n_labels == 2 ? pair_of_labels() : cluster_labels(rows, given.scale(), LabelRows(given.labels), {2, 1, true, seed}, n_threads, monitor);
+      const TreeShape shape = n_labels == 2 ? pair_of_labels() : cluster_labels(rows, given.scale(), LabelRows(given.all_labels), {2, 1, true, seed}, n_threads, monitor);
       set = train_groups(rows, given.labels, shape, given.scale(), given.row_weight, options, n_threads, monitor);
     });
   });

@@ -18,7 +18,7 @@ namespace {
 nb::dict to_dict(const BudgetedTree& tree, size_t n_folds) {
   std::vector<int32_t> parent, depth, children, columns, labels, n_planes;
   std::vector<int64_t> bac_begin{0}, label_begin{0};
-  std::vector<double> weights, offsets, examples, own_error, objective, bound;
+  std::vector<double> weights, offsets, examples, objective, bound;
   std::vector<float> shares;
   for (const TreeNode& node : tree.nodes) {
     parent.push_back(node.parent);
@@ -30,13 +30,13 @@ nb::dict to_dict(const BudgetedTree& tree, size_t n_folds) {
     offsets.insert(offsets.end(), node.bac.offset.begin(), node.bac.offset.end());
     offsets.resize(parent.size() * n_folds, 0.0);  // leaves have none
     examples.push_back(node.examples);
-    own_error.push_back(node.own_error);
     objective.push_back(node.has_children() ? node.bac.objective.back() : 0.0);
     bound.push_back(node.has_children() ? node.bac.bound.back() : 0.0);
     n_planes.push_back(static_cast<int32_t>(node.bac.planes.size()));
+    float last = 1.0f;  // rounding must not make a share larger than the one before
     for (const LabelShare& share : node.labels) {
       labels.push_back(share.label);
-      shares.push_back(static_cast<float>(std::min(1.0, share.mass / node.examples)));
+      shares.push_back(last = std::min(last, static_cast<float>(share.mass / node.examples)));
     }
     label_begin.push_back(static_cast<int64_t>(labels.size()));
   }
@@ -52,7 +52,6 @@ nb::dict to_dict(const BudgetedTree& tree, size_t n_folds) {
   out["labels"] = to_numpy(std::move(labels));
   out["shares"] = to_numpy(std::move(shares));
   out["examples"] = to_numpy(std::move(examples));
-  out["own_error"] = to_numpy(std::move(own_error));
   out["objective"] = to_numpy(std::move(objective));
   out["bound"] = to_numpy(std::move(bound));
   out["n_planes"] = to_numpy(std::move(n_planes));
@@ -105,6 +104,7 @@ class TreeModel {
     tree_.label_begin = model_array<int64_t>(arrays, "label_begin", owners_);
     tree_.labels = model_array<int32_t>(arrays, "labels", owners_);
     tree_.shares = model_array<float>(arrays, "shares", owners_);
+    tree_.examples = model_array<double>(arrays, "examples", owners_);
     try {
       check_tree(tree_, n_labels, n_columns);
     } catch (const std::invalid_argument& e) {

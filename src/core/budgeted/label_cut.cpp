@@ -28,10 +28,11 @@ LabelOrder order_of(const TreeShape& shape, int32_t n_labels) {
   return order;
 }
 
-int32_t find_cut(const LabelOrder& order, const std::vector<RankedMass>& labels) {
+LabelCut find_cut(const LabelOrder& order, const std::vector<RankedMass>& labels) {
   struct Cut {
     int32_t place, depth;
     double share;  // of the lighter side
+    bool second_is_lighter;
   };
   double total = 0.0;
   for (const RankedMass& label : labels) total += label.mass;
@@ -41,15 +42,15 @@ int32_t find_cut(const LabelOrder& order, const std::vector<RankedMass>& labels)
     if (a_even && a.depth != b.depth) return a.depth < b.depth;
     return a.share > b.share;
   };
-  Cut best{0, 0, -1.0};
+  Cut best{0, 0, -1.0, false};
   double before = 0.0;
   for (size_t i = 1; i < labels.size(); ++i) {
     before += labels[i - 1].mass;
     const auto from = order.depth.begin() + labels[i - 1].rank + 1, to = order.depth.begin() + labels[i].rank + 1;
-    const Cut cut{labels[i].rank, *std::min_element(from, to), std::min(before, total - before) / total};
+    const Cut cut{labels[i].rank, *std::min_element(from, to), std::min(before, total - before) / total, total - before < before};
     if (better(cut, best)) best = cut;
   }
-  return best.place;
+  return {best.place, best.second_is_lighter};
 }
 
 }  // namespace sapwood

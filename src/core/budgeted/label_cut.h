@@ -22,8 +22,13 @@ struct RankedMass {
   double mass;
 };
 
-// The place where the second group begins, for two or more labels ascending by rank: the cut highest in the hierarchy
-// that leaves each side a quarter of the mass or, where there is none, the most even one.
-[[nodiscard]] int32_t find_cut(const LabelOrder& order, const std::vector<RankedMass>& labels);
+struct LabelCut {
+  int32_t place;           // where the second group begins
+  bool second_is_lighter;  // a row with as many labels here as there goes where there is less
+};
+
+// Of two or more labels, ascending by rank: the cut highest in the hierarchy that leaves each side a quarter of the mass
+// or, where there is none, the most even one.
+[[nodiscard]] LabelCut find_cut(const LabelOrder& order, const std::vector<RankedMass>& labels);
 
 }  // namespace sapwood

@@ -92,14 +92,14 @@ class Grower {
     node.own_error = errors(task.held_out, node.labels[0].label);
     Split split;
     if (node.labels.size() > 1 && node.depth != options_.max_depth) {
-      const int32_t cut = cut_of(node);
+      const LabelCut cut = cut_of(node);
       if (find_signs(task.rows, cut)) split = split_at(task, cut, worker);
     }
     if (!split.happened) monitor_.done += static_cast<int64_t>(task.rows.size());
     return split;
   }
 
-  Split split_at(const Task& task, int32_t cut, Worker& worker) {
+  Split split_at(const Task& task, const LabelCut& cut, Worker& worker) {
     TreeNode& node = tree_.nodes[static_cast<size_t>(task.node)];
     BacProblem bac{of(rows_, task.rows), {signs_.data() + task.rows.begin, task.rows.size()}};
     bac.row_scale = problem_.row_scale;
@@ -122,7 +122,7 @@ class Grower {
       score(found, row, worker);
       return worker.scores[problem_.fold[row]] > 0;
     });
-    const auto means_left = [&](int32_t label) { return problem_.order.rank[static_cast<size_t>(label)] >= cut; };
+    const auto means_left = [&](int32_t label) { return problem_.order.rank[static_cast<size_t>(label)] >= cut.place; };
     split.sides[0] = side({task.rows.begin, split.rows_middle}, means_left, worker);
     split.sides[1] = side({split.rows_middle, task.rows.end}, std::not_fn(means_left), worker);
     node.own_error = errors({task.held_out.begin, split.held_out_middle}, split.sides[0].answer) +
@@ -157,7 +157,7 @@ class Grower {
     return static_cast<int32_t>(tree_.nodes.size()) - 1;
   }
 
-  [[nodiscard]] int32_t cut_of(const TreeNode& node) const {
+  [[nodiscard]] LabelCut cut_of(const TreeNode& node) const {
     std::vector<RankedMass> ranked;
     for (const LabelShare& share : node.labels) {
       ranked.push_back({problem_.order.rank[static_cast<size_t>(share.label)], share.mass});
@@ -166,14 +166,15 @@ class Grower {
     return find_cut(problem_.order, ranked);
   }
 
-  // A row is positive when at least half of its labels stand at the cut or beyond. Whether there are both signs.
-  bool find_signs(Range range, int32_t cut) {
+  // A row is positive when most of its labels stand at the cut or beyond. Returns whether there are both signs.
+  bool find_signs(Range range, const LabelCut& cut) {
     bool has_positive = false, has_negative = false;
     for (size_t i = range.begin; i < range.end; ++i) {
       int64_t balance = 0;
-      for (const int32_t label : labels_of(rows_[i])) balance += problem_.order.rank[static_cast<size_t>(label)] >= cut ? 1 : -1;
-      signs_[i] = balance >= 0 ? 1 : -1;
-      (balance >= 0 ? has_positive : has_negative) = true;
+      for (const int32_t label : labels_of(rows_[i])) balance += problem_.order.rank[static_cast<size_t>(label)] >= cut.place ? 1 : -1;
+      const bool positive = balance > 0 || (balance == 0 && cut.second_is_lighter);
+      signs_[i] = positive ? 1 : -1;
+      (positive ? has_positive : has_negative) = true;
     }
     return has_positive && has_negative;
   }
@@ -274,12 +275,23 @@ double subtree_error(const BudgetedTree& tree) {
   return error.empty() ? 0.0 : error[0];
 }
 
-void make_leaf(TreeNode& node) {
+// `answer` is one of the node's heaviest labels.
+void make_leaf(TreeNode& node, int32_t answer) {
   node.left = node.right = -1;
   node.bac = {};
-  const auto is_answer = [&](const LabelShare& share) { return share.label == node.pruned_answer; };
-  const auto answer = std::find_if(node.labels.begin(), node.labels.end(), is_answer);
-  std::rotate(node.labels.begin(), answer, answer + 1);
+  const auto at = std::find_if(node.labels.begin(), node.labels.end(), [&](const LabelShare& share) { return share.label == answer; });
+  std::rotate(node.labels.begin(), at, at + 1);
+}
+
+// Two leaves side by side that answer the same are one: nothing is decided there.
+void merge_equal_leaves(BudgetedTree& tree) {
+  for (size_t v = tree.nodes.size(); v-- > 0;) {
+    TreeNode& node = tree.nodes[v];
+    if (!node.has_children()) continue;
+    const TreeNode &left = tree.nodes[static_cast<size_t>(node.left)], &right = tree.nodes[static_cast<size_t>(node.right)];
+    const bool are_leaves = !left.has_children() && !right.has_children();
+    if (are_leaves && left.labels[0].label == right.labels[0].label) make_leaf(node, left.labels[0].label);
+  }
 }
 
 // Leaves out what no path from the root reaches, and keeps the order of the rest.
@@ -322,12 +334,13 @@ void prune_tree(BudgetedTree& tree) {
     TreeNode &left = tree.nodes[static_cast<size_t>(node.left)], &right = tree.nodes[static_cast<size_t>(node.right)];
     const double of_children = error[static_cast<size_t>(node.left)] + error[static_cast<size_t>(node.right)];
     if (of_children > node.own_error) {
-      make_leaf(left);
-      make_leaf(right);
+      make_leaf(left, left.pruned_answer);
+      make_leaf(right, right.pruned_answer);
     } else {
       error[v] = of_children;
     }
   }
+  merge_equal_leaves(tree);
   drop_unreachable(tree);
   tree.cv_error = error.empty() ? 0.0 : error[0];
 }

@@ -56,7 +56,8 @@ template <class Rows>
 [[nodiscard]] BudgetedTree grow_budgeted_tree(const Rows& X, const TreeProblem& problem, const TreeOptions& options,
                                               Monitor& monitor);
 
-// Makes leaves of a node's children where their summed error is larger than the node's own, from the deepest up.
+// Makes leaves of a node's children where their summed error is larger than the node's own, from the deepest up; then
+// makes one of two leaves that answer the same.
 void prune_tree(BudgetedTree& tree);
 
 }  // namespace sapwood

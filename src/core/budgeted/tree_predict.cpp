@@ -26,6 +26,8 @@ int32_t find_leaf(const BudgetedTreeView& tree, Row<Index> row, float scale, std
 // The k best labels of a leaf, filled up with the root's; `seen` marks labels, all false between calls.
 void list_labels(const BudgetedTreeView& tree, int32_t leaf, int32_t k, std::vector<char>& seen, int32_t* labels, float* scores) {
   int32_t n = 0;
+  const double examples = tree.examples[static_cast<size_t>(leaf)];
+  const double little = 1.0 / static_cast<double>(std::max<int64_t>(1, tree.label_begin[1]));
   const auto take = [&](int32_t node, bool is_leaf) {
     const auto end = static_cast<size_t>(tree.label_begin[static_cast<size_t>(node) + 1]);
     for (auto at = static_cast<size_t>(tree.label_begin[static_cast<size_t>(node)]); at < end && n < k; ++at) {
@@ -33,7 +35,7 @@ void list_labels(const BudgetedTreeView& tree, int32_t leaf, int32_t k, std::vec
       if (is_seen) continue;
       is_seen = 1;
       labels[n] = tree.labels[at];
-      scores[n++] = is_leaf ? tree.shares[at] : 0.0f;
+      scores[n++] = static_cast<float>(((is_leaf ? tree.shares[at] * examples : 0.0) + little) / (examples + 1.0));
     }
   };
   take(leaf, true);
@@ -73,7 +75,8 @@ void check_tree(const BudgetedTreeView& tree, int32_t n_labels, int64_t n_column
   check_begins(tree.bac_begin, n, tree.columns.size());
   check_begins(tree.label_begin, n, tree.labels.size());
   require(tree.weights.size() == tree.columns.size() * folds && tree.offsets.size() == n * folds);
-  require(tree.shares.size() == tree.labels.size());
+  require(tree.shares.size() == tree.labels.size() && tree.examples.size() == n);
+  for (const double weight : tree.examples) require(std::isfinite(weight) && weight > 0);
   for (size_t v = 0; v < n; ++v) {
     const int32_t left = tree.children[2 * v], right = tree.children[2 * v + 1];
     const auto follows = [&](int32_t child) { return child > static_cast<int32_t>(v) && child < static_cast<int32_t>(n); };

@@ -31,12 +31,10 @@ class BudgetedClassifier(SapwoodClassifier):
         Columns of a plane. With all columns it is the ordinary linear SVM (with an offset that is not regularised).
     C : float, default=1.0
         Weight of the loss against the regularisation.
-    tol : float, default=1e-3
+    tol : float, default=0.01
         Stop when the certified duality gap is at most this share of the objective.
-    max_planes : int, default=20
+    max_planes : int, default=10
         Stop after so many planes in any case.
-    max_iter : int, default=2000
-        Most proximal steps for the weights of the planes at hand.
     loss : {"squared_hinge", "logistic"}, default="squared_hinge"
         What is minimised.
     fit_offset : bool, default=True
@@ -90,9 +88,8 @@ class BudgetedClassifier(SapwoodClassifier):
         *,
         budget: int = 10,
         C: float = 1.0,
-        tol: float = 1e-3,
-        max_planes: int = 20,
-        max_iter: int = 2000,
+        tol: float = 0.01,
+        max_planes: int = 10,
         loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
         fit_offset: bool = True,
         class_weight: Literal["balanced"] | None = None,
@@ -106,7 +103,6 @@ class BudgetedClassifier(SapwoodClassifier):
         self.C = C
         self.tol = tol
         self.max_planes = max_planes
-        self.max_iter = max_iter
         self.loss = loss
         self.fit_offset = fit_offset
         self.class_weight = class_weight
@@ -163,7 +159,7 @@ class BudgetedClassifier(SapwoodClassifier):
     @property
     def intercept_(self) -> NDArray[np.float64]:
         """The offset of each classifier."""
-        return self._model.arrays["offsets"].copy()
+        return np.array(self._model.arrays["offsets"])
 
     @property
     def selected_features_(self) -> NDArray[np.int32]:
@@ -173,7 +169,7 @@ class BudgetedClassifier(SapwoodClassifier):
     @property
     def objective_(self) -> NDArray[np.float64]:
         """What is minimised, at the solution of each classifier."""
-        return self._model.arrays["objective"].copy()
+        return np.array(self._model.arrays["objective"])
 
     @property
     def gap_(self) -> NDArray[np.float64]:
@@ -183,7 +179,7 @@ class BudgetedClassifier(SapwoodClassifier):
     @property
     def n_planes_(self) -> NDArray[np.int32]:
         """How many planes each classifier has."""
-        return self._model.arrays["n_planes"].copy()
+        return np.array(self._model.arrays["n_planes"])
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Give f(x) of each classifier.

@@ -14,9 +14,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Names = Sequence[str] | NDArray[Any] | None
 
 
-def node_bac(
-    arrays: Arrays, node: int
-) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
+def node_bac(arrays: Arrays, node: int) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]:
     """Give the columns, weights (columns x folds) and offsets of a node."""
     begin, end = arrays["bac_begin"][node : node + 2].tolist()
     folds = len(arrays["offsets"]) // len(arrays["parent"])

@@ -6,6 +6,9 @@ from typing import Any, Protocol
 
 from sapwood._parameters import check_choice, check_number, check_whole
 
+MOST_STEPS = 2000
+"""Proximal steps for the weights of the planes at hand, if `tol` is not reached before."""
+
 
 class HasOptions(Protocol):
     """An estimator with the parameters of a budget-aware classifier."""
@@ -17,7 +20,6 @@ class HasOptions(Protocol):
     class_weight: str | None
     tol: float
     max_planes: int
-    max_iter: int
 
 
 def check_options(estimator: HasOptions) -> None:
@@ -28,7 +30,6 @@ def check_options(estimator: HasOptions) -> None:
     check_choice("class_weight", estimator.class_weight, (None, "balanced"))
     check_number("tol", estimator.tol, above=0)
     check_whole("max_planes", estimator.max_planes, least=1)
-    check_whole("max_iter", estimator.max_iter, least=1)
 
 
 def core_options(estimator: HasOptions) -> dict[str, Any]:
@@ -41,5 +42,5 @@ def core_options(estimator: HasOptions) -> dict[str, Any]:
         "balanced": estimator.class_weight == "balanced",
         "tol": float(estimator.tol),
         "max_planes": int(estimator.max_planes),
-        "max_steps": int(estimator.max_iter),
+        "max_steps": MOST_STEPS,
     }

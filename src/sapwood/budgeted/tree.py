@@ -40,8 +40,6 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         A node's classifier is done when its certified duality gap is at most this share of its objective.
     max_planes : int, default=1
         Planes of a node.
-    max_iter : int, default=2000
-        Most proximal steps for the weights of the planes at hand.
     loss : {"squared_hinge", "logistic"}, default="squared_hinge"
         What a node minimises.
     fit_offset : bool, default=True
@@ -103,7 +101,6 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         C: float = 1.0,
         tol: float = 0.01,
         max_planes: int = 1,
-        max_iter: int = 2000,
         loss: Literal["squared_hinge", "logistic"] = "squared_hinge",
         fit_offset: bool = True,
         class_weight: Literal["balanced"] | None = "balanced",
@@ -120,7 +117,6 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         self.C = C
         self.tol = tol
         self.max_planes = max_planes
-        self.max_iter = max_iter
         self.loss = loss
         self.fit_offset = fit_offset
         self.class_weight = class_weight
@@ -149,10 +145,12 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         self._check_parameters()
         rows, targets, weight = self._begin_fit(X, y, sample_weight)
         seed = self._seed()
-        labelled = np.diff(targets.indptr) > 0
-        if weight is not None and not weight[labelled].any():
-            raise ValueError("sample_weight is zero for every row with a label")
-        fold = deal_folds(targets, int(self.folds), seed) if self.prune else None
+        counts = np.diff(targets.indptr) > 0  # rows without labels are not learned from
+        if weight is not None:
+            counts &= weight > 0
+            if not counts.any():
+                raise ValueError("sample_weight is zero for every row with a label")
+        fold = deal_folds(targets, counts, int(self.folds), seed) if self.prune else None
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
             arrays, wrong, wrong_before = _core.train_budgeted_tree(
                 rows,
@@ -172,7 +170,7 @@ class BudgetedTreeClassifier(SapwoodClassifier):
             )
         n_folds = int(self.folds) if self.prune else 1
         self._model = _Model(arrays, n_folds, len(targets.classes), self.n_features_in_, bool(self.normalize))
-        total = float(labelled.sum() if weight is None else weight[labelled].sum(dtype=np.float64))
+        total = float(counts.sum() if weight is None else weight[counts].sum(dtype=np.float64))
         self.__dict__.pop("cv_error_", None)
         self.__dict__.pop("unpruned_cv_error_", None)
         if self.prune:
@@ -332,7 +330,9 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         if feature_names is None:
             return getattr(self, "feature_names_in_", None)
         if len(feature_names) != self.n_features_in_:
-            raise ValueError(f"feature_names has {len(feature_names)} names for {self.n_features_in_} columns")
+            raise ValueError(
+                f"feature_names has {len(feature_names)} names for {self.n_features_in_} columns"
+            )
         return feature_names
 
     def _captions(self, feature_names: Sequence[str] | None, max_terms: int, digits: int) -> list[list[str]]:
@@ -388,23 +388,17 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         normalize, errors = metadata["normalize"], metadata["cv_errors"]
         if not isinstance(normalize, bool) or not isinstance(errors, list) or len(errors) != 2:
             raise ValueError("its metadata are damaged")
-        self._model = _Model(
-            tensors, metadata["n_folds"], len(self.classes_), self.n_features_in_, normalize
-        )
+        self._model = _Model(tensors, metadata["n_folds"], len(self.classes_), self.n_features_in_, normalize)
         if None not in errors:
             self.cv_error_, self.unpruned_cv_error_ = float(errors[0]), float(errors[1])
 
 
-def deal_folds(targets: Targets, folds: int, seed: int) -> NDArray[np.uint8]:
-    """Deal the rows to folds at random, label by label (a row's first), so that each fold has its share of each."""
-    random = np.random.default_rng(seed)
-    first = np.full(targets.n_rows, -1, dtype=np.int32)
-    labelled = np.flatnonzero(np.diff(targets.indptr))
-    first[labelled] = targets.codes[targets.indptr[labelled]]
-    order = random.permutation(targets.n_rows)
-    order = order[np.argsort(first[order], kind="stable")]
-    fold = np.empty(targets.n_rows, dtype=np.uint8)
-    fold[order] = np.arange(targets.n_rows) % folds
+def deal_folds(targets: Targets, counts: NDArray[np.bool_], folds: int, seed: int) -> NDArray[np.uint8]:
+    """Deal the rows that count to folds at random, label by label (a row's first): each fold has its share of each."""
+    rows = np.random.default_rng(seed).permutation(np.flatnonzero(counts))
+    order = rows[np.argsort(targets.codes[targets.indptr[rows]], kind="stable")]
+    fold = np.zeros(targets.n_rows, dtype=np.uint8)
+    fold[order] = np.arange(len(order)) % folds
     return fold
 
 
@@ -437,7 +431,6 @@ class _Model:
             "parent": np.int32,
             "depth": np.int32,
             "examples": np.float64,
-            "own_error": np.float64,
             "objective": np.float64,
             "bound": np.float64,
             "n_planes": np.int32,
@@ -450,7 +443,9 @@ class _Model:
         for node in np.flatnonzero(children[:, 0] >= 0).tolist():
             parent[children[node]] = node
             depth[children[node]] = depth[node] + 1
-        if not np.array_equal(parent, self.arrays["parent"]) or not np.array_equal(depth, self.arrays["depth"]):
+        if not np.array_equal(parent, self.arrays["parent"]) or not np.array_equal(
+            depth, self.arrays["depth"]
+        ):
             raise ValueError("its links do not make a tree")
         if (np.diff(self.arrays["label_begin"]) < 1).any():
             raise ValueError("a node has no labels")
