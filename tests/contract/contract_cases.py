@@ -43,7 +43,6 @@ WEIGHTS_REPEAT = (
     "an integer weight and so many copies of the row have one optimum, but the solver stops within `tol` of it: the "
     "check compares seven digits"
 )
-NAMED_WEIGHTS = "class_weight names a rule for all labels; weights of single labels are not taken"
 EXPECTED_FAILURES = {
     name: {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
