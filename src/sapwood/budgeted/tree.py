@@ -47,7 +47,8 @@ class BudgetedTreeClassifier(SapwoodClassifier):
     class_weight : {"balanced"} or None, default="balanced"
         Let both sides of a node's problem weigh the same. None, as in the paper, stops early where labels are uneven.
     prune : bool, default=True
-        Cut branches by cross-validation inside the tree.
+        Cut branches by cross-validation inside the tree. Where rows have several labels it looks at the best alone:
+        without pruning more of the others are found.
     folds : int, default=5
         How many folds, if `prune`.
     max_depth : int, optional
@@ -85,13 +86,13 @@ class BudgetedTreeClassifier(SapwoodClassifier):
     >>> from sapwood import BudgetedTreeClassifier
     >>> X = np.random.default_rng(0).normal(size=(400, 50)).astype(np.float32)
     >>> y = np.where((X[:, 3] > 0) & (X[:, 8] > 0), "oak", "ash")
-    >>> tree = BudgetedTreeClassifier(budget=1, random_state=0, normalize=False).fit(X, y)
+    >>> tree = BudgetedTreeClassifier(budget=1, max_depth=2, normalize=False, random_state=0).fit(X, y)
     >>> print(tree.export_text(digits=1))
-    f = +0.9 x[8] -0.3   (400 rows)
-    ├─ f > 0: f = +1.0 x[3] -0.0   (194 rows)
-    │  ├─ f > 0: oak   (97 rows, 100 %)
-    │  └─ f <= 0: ash   (97 rows, 100 %)
-    └─ f <= 0: ash   (206 rows, 100 %)
+    f = +0.6 x[8] -0.2   (400 rows)
+    ├─ f > 0: f = +3.0 x[3] +0.1   (152 rows)
+    │  ├─ f > 0: oak   (69 rows, 99 %)
+    │  └─ f <= 0: ash   (83 rows, 100 %)
+    └─ f <= 0: ash   (248 rows, 90 %)
     """
 
     def __init__(
