@@ -7,11 +7,12 @@ from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.budgeted import BudgetedClassifier, BudgetedTreeClassifier
 from sapwood.flat import OneVsAllClassifier
-from sapwood.label_tree import LabelTreeClassifier
+from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
 
 __all__ = [
     "BudgetedClassifier",
     "BudgetedTreeClassifier",
+    "LabelBTreeClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",
     "inspect",

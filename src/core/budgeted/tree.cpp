@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -93,13 +95,22 @@ class Grower {
     Split split;
     if (node.labels.size() > 1 && node.depth != options_.max_depth) {
       const LabelCut cut = cut_of(node);
-      if (find_signs(task.rows, cut)) split = split_at(task, cut, worker);
+      const auto beyond_cut = [&](int32_t label) { return problem_.order.rank[static_cast<size_t>(label)] >= cut.place; };
+      if (find_signs(task.rows, beyond_cut, cut.second_is_lighter)) {
+        split = split_at(task, beyond_cut, worker);
+      } else {  // rows of several labels may all lie across the cut
+        const int32_t telling = telling_label(node);
+        const auto is_telling = [&](int32_t label) { return label == telling; };
+        if (telling >= 0 && find_carriers(task.rows, telling)) split = split_at(task, is_telling, worker);
+      }
     }
     if (!split.happened) monitor_.done += static_cast<int64_t>(task.rows.size());
     return split;
   }
 
-  Split split_at(const Task& task, const LabelCut& cut, Worker& worker) {
+  // `means_left` tells which labels the signs send left.
+  template <class MeansLeft>
+  Split split_at(const Task& task, MeansLeft means_left, Worker& worker) {
     TreeNode& node = tree_.nodes[static_cast<size_t>(task.node)];
     BacProblem bac{of(rows_, task.rows), {signs_.data() + task.rows.begin, task.rows.size()}};
     bac.row_scale = problem_.row_scale;
@@ -122,7 +133,6 @@ class Grower {
       score(found, row, worker);
       return worker.scores[problem_.fold[row]] > 0;
     });
-    const auto means_left = [&](int32_t label) { return problem_.order.rank[static_cast<size_t>(label)] >= cut.place; };
     split.sides[0] = side({task.rows.begin, split.rows_middle}, means_left, worker);
     split.sides[1] = side({split.rows_middle, task.rows.end}, std::not_fn(means_left), worker);
     node.own_error = errors({task.held_out.begin, split.held_out_middle}, split.sides[0].answer) +
@@ -166,17 +176,44 @@ class Grower {
     return find_cut(problem_.order, ranked);
   }
 
-  // A row is positive when most of its labels stand at the cut or beyond. Returns whether there are both signs.
-  bool find_signs(Range range, const LabelCut& cut) {
-    bool has_positive = false, has_negative = false;
-    for (size_t i = range.begin; i < range.end; ++i) {
+  // A row is positive when most of its labels stand beyond the cut. Returns whether there are both signs.
+  template <class BeyondCut>
+  bool find_signs(Range range, BeyondCut beyond_cut, bool tie_is_positive) {
+    return set_signs(range, [&](int32_t row) {
       int64_t balance = 0;
-      for (const int32_t label : labels_of(rows_[i])) balance += problem_.order.rank[static_cast<size_t>(label)] >= cut.place ? 1 : -1;
-      const bool positive = balance > 0 || (balance == 0 && cut.second_is_lighter);
+      for (const int32_t label : labels_of(row)) balance += beyond_cut(label) ? 1 : -1;
+      return balance > 0 || (balance == 0 && tie_is_positive);
+    });
+  }
+
+  // A row is positive when it has the label. Returns whether there are both signs.
+  bool find_carriers(Range range, int32_t label) {
+    return set_signs(range, [&](int32_t row) {
+      const auto labels = labels_of(row);
+      return std::find(labels.begin(), labels.end(), label) != labels.end();
+    });
+  }
+
+  template <class IsPositive>
+  bool set_signs(Range range, IsPositive is_positive) {
+    size_t n_positive = 0;
+    for (size_t i = range.begin; i < range.end; ++i) {
+      const bool positive = is_positive(rows_[i]);
       signs_[i] = positive ? 1 : -1;
-      (positive ? has_positive : has_negative) = true;
+      n_positive += positive;
     }
-    return has_positive && has_negative;
+    return n_positive > 0 && n_positive < range.size();
+  }
+
+  // The label that parts the rows most evenly into those that have it and those that have not; -1 if all have all.
+  [[nodiscard]] static int32_t telling_label(const TreeNode& node) {
+    int32_t best = -1;
+    double least = 0.5 * node.examples;
+    for (const LabelShare& share : node.labels) {
+      const double off = std::abs(share.mass - 0.5 * node.examples);
+      if (off < least) least = off, best = share.label;
+    }
+    return best;
   }
 
   // Puts the rows that go left first, both in their order, and returns where the others begin.
