@@ -8,13 +8,17 @@ from sapwood._estimator import SapwoodClassifier
 from sapwood.budgeted import BudgetedClassifier, BudgetedTreeClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
+from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
 
 __all__ = [
     "BudgetedClassifier",
     "BudgetedTreeClassifier",
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
     "LabelBTreeClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",
+    "RandomTreeClassifier",
     "inspect",
     "io",
     "load",

@@ -29,6 +29,10 @@ VARIANTS = {
         {"solver": "adagrad", "loss": "logistic"},
         {"solver": "adagrad", "negatives": 4},
     ],
+    "LOMTreeClassifier": [
+        {},
+        {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
+    ],
 }
 """Constructor arguments of each estimator; one not named here is tested as it comes."""
 
@@ -38,6 +42,9 @@ SLOW = {
     "LabelBTreeClassifier": {"passes": 10**9},
     "LabelTreeClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
     "OneVsAllClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
+    "LOMTreeClassifier": {"passes": 10**9},
+    "RandomTreeClassifier": {"passes": 10**9},
+    "FilterTreeClassifier": {"passes": 10**9},
 }
 """Arguments with which a fit on noise takes longer than anyone waits."""
 
@@ -62,9 +69,12 @@ EXPECTED_FAILURES["BudgetedTreeClassifier"] = {
     "check_sample_weight_equivalence_on_sparse_data": "copies of a row may be dealt to several folds",
     "check_class_weight_classifiers": NAMED_WEIGHTS,
 }
-EXPECTED_FAILURES["LabelBTreeClassifier"] = {
-    "check_sample_weight_equivalence_on_dense_data": ONE_STEP,
-    "check_sample_weight_equivalence_on_sparse_data": ONE_STEP,
+EXPECTED_FAILURES |= {
+    name: {
+        "check_sample_weight_equivalence_on_dense_data": ONE_STEP,
+        "check_sample_weight_equivalence_on_sparse_data": ONE_STEP,
+    }
+    for name in ("FilterTreeClassifier", "LOMTreeClassifier", "LabelBTreeClassifier", "RandomTreeClassifier")
 }
 """Checks of scikit-learn that an estimator does not pass, and why."""
 
@@ -88,8 +98,19 @@ def name_of(value):
     return repr(value).replace("\n", "").replace(" ", "") if hasattr(value, "get_params") else None
 
 
+def takes_several_labels(estimator):
+    """Whether a row may have more than one label."""
+    return estimator.__sklearn_tags__().classifier_tags.multi_label
+
+
 every_variant = pytest.mark.parametrize("estimator", variants(), ids=name_of)
 every_estimator = pytest.mark.parametrize("estimator", one_of_each(), ids=name_of)
+every_multilabel_variant = pytest.mark.parametrize(
+    "estimator", [case for case in variants() if takes_several_labels(case)], ids=name_of
+)
+every_multilabel_estimator = pytest.mark.parametrize(
+    "estimator", [case for case in one_of_each() if takes_several_labels(case)], ids=name_of
+)
 
 N_ROWS, N_FEATURES, N_LABELS = 96, 24, 12
 
