@@ -134,6 +134,50 @@ class OneVsAll:
     def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
     def take(self, forest: Forest) -> None: ...
 
+class LabelBTree:
+    """A B-tree of banks that learns online."""
+
+    def __init__(
+        self,
+        *,
+        arity: int,
+        max_leaf: int,
+        step: float,
+        normalize: bool,
+        decay: float,
+        max_memory: int,
+        random_state: int,
+    ) -> None: ...
+    def learn(
+        self,
+        X: Rows,
+        label_indptr: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        *,
+        n_labels: int,
+        row_weight: NDArray[np.float32] | None,
+        passes: int,
+        predict_first: bool,
+        beam: int,
+        min_beam_share: float,
+        progress: _Progress | None,
+    ) -> None: ...
+    def top(self, X: Rows, *, k: int, beam: int, min_beam_share: float, n_threads: int) -> _Top: ...
+    def path(self, X: Rows, *, row: int, label: int) -> list[tuple[int, int, int, float, int]]: ...
+    def remove(self, labels: list[int]) -> None: ...
+    def state(self) -> _Arrays: ...
+    def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
+    def shape(self) -> _Arrays: ...
+    def leaves(self) -> NDArray[np.int32]: ...
+    def counts(self) -> NDArray[np.int64]: ...
+    def progressive(self) -> tuple[float, float]: ...
+    @property
+    def dropped_lines(self) -> int: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def n_placed(self) -> int: ...
+
 def train_bac(
     X: Rows,
     signs: NDArray[np.int8],
@@ -145,6 +189,52 @@ def train_bac(
     n_folds: int = 1,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
+def train_bac_set(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    groups: bool,
+    options: dict[str, Any],
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> _Arrays: ...
+
+class BacSet:
+    """Budget-aware classifiers that tell labels apart, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_labels: int, n_columns: int, loss: str) -> None: ...
+    def top(self, X: Rows, *, k: int, normalize: bool, n_threads: int) -> _Top: ...
+    def decisions(self, X: Rows, *, normalize: bool, n_threads: int) -> NDArray[np.float64]: ...
+
+def train_budgeted_tree(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    fold: NDArray[np.uint8] | None,
+    n_folds: int,
+    max_depth: int,
+    max_features: int,
+    options: dict[str, Any],
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> tuple[_Arrays, float, float]: ...
+
+class BudgetedTree:
+    """A budgeted tree, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_folds: int, n_labels: int, n_columns: int) -> None: ...
+    def top(self, X: Rows, *, k: int, normalize: bool, n_threads: int) -> _Top: ...
+    def leaves(self, X: Rows, *, normalize: bool, n_threads: int) -> NDArray[np.int32]: ...
 
 class _OnlineTree:
     """What the online trees have in common."""
@@ -172,6 +262,7 @@ class _OnlineTree:
     def events(
         self,
     ) -> list[tuple[int, str, tuple[int, ...], tuple[int, ...], tuple[float, ...]]]: ...
+    def tree(self) -> _Arrays: ...
     def state(self) -> _Arrays: ...
     def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
 
