@@ -33,6 +33,9 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
   for (int64_t k = 0; k < X.n_rows; ++k) {
     if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
     const int64_t i = order.empty() ? k : order[static_cast<size_t>(k)];
+    if constexpr (requires { tree.prefetch(X.row(i)); }) {  // what the next row will be waiting for
+      if (k + 1 < X.n_rows) tree.prefetch(X.row(order.empty() ? k + 1 : order[static_cast<size_t>(k + 1)]));
+    }
     const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
     if (weight > 0) {
       if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
