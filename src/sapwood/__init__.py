@@ -6,9 +6,22 @@ from importlib.metadata import version
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.flat import OneVsAllClassifier
-from sapwood.label_tree import LabelTreeClassifier
+from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
+from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
 
-__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "inspect", "io", "load", "metrics", "model_file"]
+__all__ = [
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
+    "LabelBTreeClassifier",
+    "LabelTreeClassifier",
+    "OneVsAllClassifier",
+    "RandomTreeClassifier",
+    "inspect",
+    "io",
+    "load",
+    "metrics",
+    "model_file",
+]
 
 __version__ = version("sapwood")
 

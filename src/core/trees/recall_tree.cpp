@@ -58,8 +58,8 @@ void RecallTree::know(int32_t label) {
 }
 
 void RecallTree::set_limits() {
-  if (options_.max_depth < 0) depth_limit_ = ceil_log(n_labels_, options_.arity);
   const int32_t wanted = options_.max_candidates > 0 ? options_.max_candidates : std::max(1, 4 * ceil_log(n_labels_, 2));
+  if (options_.max_depth < 0) depth_limit_ = ceil_log((n_labels_ + wanted - 1) / wanted, options_.arity);
   if (wanted == n_candidates_) return;
   n_candidates_ = wanted;
   for (Node& node : nodes_) {

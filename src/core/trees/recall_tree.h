@@ -119,6 +119,7 @@ class RecallTree {
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] const LabelRegressors& labels() const { return labels_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] int64_t n_examples() const { return n_examples_; }
