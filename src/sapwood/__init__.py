@@ -7,7 +7,12 @@ from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
-from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
+from sapwood.online import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    RandomTreeClassifier,
+    RecallTreeClassifier,
+)
 
 __all__ = [
     "FilterTreeClassifier",
@@ -16,6 +21,7 @@ __all__ = [
     "LabelTreeClassifier",
     "OneVsAllClassifier",
     "RandomTreeClassifier",
+    "RecallTreeClassifier",
     "inspect",
     "io",
     "load",

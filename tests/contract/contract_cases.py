@@ -23,6 +23,17 @@ VARIANTS = {
         {"solver": "adagrad", "loss": "logistic"},
         {"solver": "adagrad", "negatives": 4},
     ],
+    "RecallTreeClassifier": [
+        {},
+        {"max_candidates": 2, "arity": 2, "path_features": "leaf", "cross_path": True},
+        {
+            "max_candidates": None,
+            "max_depth": 3,
+            "arity": 3,
+            "randomized_routing": True,
+            "path_features": "path",
+        },
+    ],
     "LOMTreeClassifier": [
         {},
         {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
@@ -36,6 +47,7 @@ SLOW = {
     "OneVsAllClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
     "LOMTreeClassifier": {"passes": 10**9},
     "RandomTreeClassifier": {"passes": 10**9},
+    "RecallTreeClassifier": {"passes": 10**9},
     "FilterTreeClassifier": {"passes": 10**9},
 }
 """Arguments with which a fit on noise takes longer than anyone waits."""
@@ -57,7 +69,13 @@ EXPECTED_FAILURES |= {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP,
         "check_sample_weight_equivalence_on_sparse_data": ONE_STEP,
     }
-    for name in ("FilterTreeClassifier", "LOMTreeClassifier", "LabelBTreeClassifier", "RandomTreeClassifier")
+    for name in (
+        "FilterTreeClassifier",
+        "LOMTreeClassifier",
+        "LabelBTreeClassifier",
+        "RandomTreeClassifier",
+        "RecallTreeClassifier",
+    )
 }
 """Checks of scikit-learn that an estimator does not pass, and why."""
 
