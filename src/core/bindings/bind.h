@@ -7,6 +7,7 @@ namespace sapwood::bindings {
 
 void bind_io(nanobind::module_& m);
 void bind_label_tree(nanobind::module_& m);
+void bind_linear_trees(nanobind::module_& m);
 void bind_one_vs_all(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 
