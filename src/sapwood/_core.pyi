@@ -139,13 +139,7 @@ def train_coding_tree(
     row_weight: NDArray[np.float32] | None,
     rule: str,
     min_examples: int,
-    budget: int,
-    C: float,
-    loss: str,
-    balanced: bool,
-    tolerance: float,
-    max_planes: int,
-    max_steps: int,
+    options: dict[str, Any],
     normalize: bool,
     n_threads: int,
     progress: _Progress | None,
@@ -178,11 +172,26 @@ class OneVsAll:
         labels: NDArray[np.int32],
         *,
         n_labels: int,
+        n_known: int,
         row_weight: NDArray[np.float32] | None,
+        predict_first: bool,
         progress: _Progress | None,
     ) -> None: ...
+    def progressive(self) -> tuple[float, float]: ...
     def top(self, X: Rows, *, k: int, n_threads: int) -> _Top: ...
     def label_score(self, X: Rows, *, row: int, label: int) -> float: ...
     def state(self) -> _Arrays: ...
     def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
     def take(self, forest: Forest) -> None: ...
+
+def train_bac(
+    X: Rows,
+    signs: NDArray[np.int8],
+    options: dict[str, Any],
+    *,
+    row_scale: NDArray[np.float32] | None = None,
+    row_weight: NDArray[np.float32] | None = None,
+    fold: NDArray[np.uint8] | None = None,
+    n_folds: int = 1,
+    progress: _Progress | None = None,
+) -> dict[str, Any]: ...

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sapwood import _core, model_file
 from sapwood._labels import Kind, Targets, read_targets
@@ -102,8 +102,8 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("y has no labels: there is nothing to learn")
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
-            if not weight.any():
+            weight = _read_weights(sample_weight, rows.n_rows)
+            if reset and not weight.any():
                 raise ValueError("sample_weight is zero for every row")
         return rows, targets, weight
 
@@ -316,6 +316,22 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float32]:
+    """The importance of each row; a number stands for all of them."""
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n_rows, sample_weight)
+    weights: NDArray[np.float32] = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float32, input_name="sample_weight"
+    )
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must be 1D with one weight for each of {n_rows} rows, not of shape {weights.shape}"
+        )
+    if (weights < 0).any():
+        raise ValueError("Negative values in sample_weight: a row counts for 0 or more")
+    return weights
 
 
 def n_threads(n_jobs: int | None) -> int:

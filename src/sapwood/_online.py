@@ -26,8 +26,30 @@ class OnlineClassifier(SapwoodClassifier):
         """Begin with a model that has learned nothing."""
 
     @abstractmethod
-    def _learn(self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None) -> None:
-        """Learn rows in their order. The codes are those of `classes_`, which holds every label of `targets`."""
+    def _learn(
+        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, n_known: int
+    ) -> None:
+        """Learn rows in their order, each predicted before it is learned and counted by `_progressive`.
+
+        The codes are those of `classes_`, which holds every label of `targets`. The first `n_known` were met or
+        announced before; the others are new, numbered in the order in which they occur.
+        """
+
+    @abstractmethod
+    def _progressive(self) -> tuple[float, float]:
+        """Weight of the rows that `_learn` predicted wrongly before it learned them, and of all its rows."""
+
+    @property
+    def progressive_loss_(self) -> float:
+        """Share of the rows given to `partial_fit` whose best label, before they were learned, was not theirs.
+
+        Each row is predicted by what was learned before it, so this is an honest estimate of the error to come. Rows
+        count by their weight; a label never met is always a mistake. What `fit` learns does not count.
+        """
+        wrong, seen = self._progressive() if self._is_started() else (0.0, 0.0)
+        if not seen:
+            raise AttributeError("progressive_loss_ is there after partial_fit")
+        return wrong / seen
 
     def partial_fit(
         self: Self, X: Any, y: Any, sample_weight: ArrayLike | None = None, classes: ArrayLike | None = None
@@ -63,8 +85,11 @@ class OnlineClassifier(SapwoodClassifier):
             self._note_targets(targets)
             self.classes_ = targets.classes[:0]
             self._code_of: dict[Any, int] = {}
-        known = self._known(targets, announced)
-        self._learn(rows, known, weight)
+        self._add(announced)
+        if targets.kind.endswith("indicator"):  # its columns are announced
+            self._add(targets.classes)
+        n_known = len(self.classes_)
+        self._learn(rows, self._known(targets), weight, n_known)
         return self
 
     def _is_started(self) -> bool:
@@ -75,11 +100,9 @@ class OnlineClassifier(SapwoodClassifier):
         if len({array.dtype.kind == "U" for array in labels if len(array)}) > 1:
             raise ValueError("labels mix strings and numbers: make them all of one kind")
 
-    def _known(self, targets: Targets, announced: NDArray[Any]) -> Targets:
+    def _known(self, targets: Targets) -> Targets:
         """The same targets with codes by order of arrival; new labels are added to `classes_`."""
-        self._add(announced)
         if targets.kind.endswith("indicator"):
-            self._add(targets.classes)
             return targets
         _, first = np.unique(targets.codes, return_index=True)
         self._add(targets.classes[targets.codes[np.sort(first)]])

@@ -5,6 +5,7 @@
 
 namespace sapwood::bindings {
 
+void bind_budgeted(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_tree(nanobind::module_& m);
 void bind_linear_trees(nanobind::module_& m);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bindings/bind.h"
+#include "bindings/budgeted.h"
 #include "bindings/targets.h"
 #include "trees/fastxml.h"
 #include "trees/predict.h"
@@ -53,20 +54,12 @@ CodingShape shape_named(const std::string& rule, const DistinctSets& sets, int64
 }
 
 nb::dict coding_tree(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& labels, int32_t n_labels,
-                     std::optional<Array<float>> row_weight, const std::string& rule, int64_t min_examples, int64_t budget,
-                     double C, const std::string& loss, bool balanced, double tolerance, int32_t max_planes, int32_t max_steps,
-                     bool normalize, int n_threads, const nb::object& progress) {
+                     std::optional<Array<float>> row_weight, const std::string& rule, int64_t min_examples,
+                     const nb::dict& options_named, bool normalize, int n_threads, const nb::object& progress) {
   const LabelSets sets = label_sets(label_indptr, labels, n_labels);
   check_size(X, sets);
   const float* const weight = data_or_null(row_weight, static_cast<size_t>(X.n_rows()), "sample_weight");
-  BacOptions options;
-  options.budget = budget;
-  options.C = C;
-  options.loss = loss_named(loss);
-  options.balanced = balanced;
-  options.tolerance = tolerance;
-  options.max_planes = max_planes;
-  options.max_steps = max_steps;
+  const BacOptions options = bac_options(options_named);
   LinearTreeArrays arrays;
   CodingShape shape;
   std::vector<double> set_mass;
@@ -108,8 +101,7 @@ void bind_linear_trees(nb::module_& m) {
         nb::arg("passes"), nb::arg("normalize"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("progress").none(),
         "Train FastXML's trees; returns the arrays of Trees.");
   m.def("train_coding_tree", &coding_tree, nb::arg("X"), nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(),
-        nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("rule"), nb::arg("min_examples"), nb::arg("budget"),
-        nb::arg("C"), nb::arg("loss"), nb::arg("balanced"), nb::arg("tolerance"), nb::arg("max_planes"), nb::arg("max_steps"),
+        nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("rule"), nb::arg("min_examples"), nb::arg("options"),
         nb::arg("normalize"), nb::arg("n_threads"), nb::arg("progress").none(),
         "Train a powerset tree or an annotation tree; returns the arrays of Trees, and what is known of the leaves and questions.");
   m.def("distinct_label_sets", &distinct, nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(), nb::arg("n_labels"),

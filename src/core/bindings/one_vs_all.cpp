@@ -13,6 +13,13 @@ namespace sapwood::bindings {
 
 namespace {
 
+// Labels whose rows are not reached, because learning is interrupted, are known all the same.
+struct GrowsAtTheEnd {
+  OnlineOneVsAll& model;
+  int32_t n_labels;
+  ~GrowsAtTheEnd() { model.grow(n_labels); }
+};
+
 class OneVsAll {
  public:
   OneVsAll(const std::string& loss, float step, bool normalize, int32_t negatives, uint64_t random_state)
@@ -20,14 +27,16 @@ class OneVsAll {
   OneVsAll(const OneVsAll&) = delete;
 
   void learn(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& labels, int32_t n_labels,
-             std::optional<Array<float>> row_weight, const nb::object& progress) {
+             int32_t n_known, std::optional<Array<float>> row_weight, bool predict_first, const nb::object& progress) {
     const LabelSets sets = label_sets(label_indptr, labels, n_labels);
     if (sets.n_rows != X.n_rows()) throw nb::value_error("X and the labels differ in length");
+    if (n_known < 0 || n_known > n_labels) throw nb::value_error("n_known is out of range");
     const float* const weight = data_or_null(row_weight, static_cast<size_t>(X.n_rows()), "sample_weight");
     run_interruptible(progress, [&](Monitor& monitor) {
       const std::unique_lock alone(mutex_);
       monitor.total = X.n_rows();
-      X.visit([&](const auto& rows) { model_.learn(rows, sets.indptr, sets.labels, n_labels, weight, monitor); });
+      const GrowsAtTheEnd all_labels{model_, n_labels};
+      X.visit([&](const auto& rows) { model_.learn(rows, sets.indptr, sets.labels, n_known, weight, predict_first, monitor); });
     });
   }
 
@@ -67,6 +76,7 @@ class OneVsAll {
     out["features"] = to_numpy(std::move(features));
     out["lines"] = to_numpy(std::move(lines));
     out["random_state"] = to_numpy(std::vector<uint64_t>{model_.random_state()});
+    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
     return out;
   }
 
@@ -74,11 +84,14 @@ class OneVsAll {
     const auto bank_lines = nb::cast<Array<int64_t>>(arrays["bank_lines"]);
     const auto features = nb::cast<Array<uint32_t>>(arrays["features"]);
     const auto lines = nb::cast<Array<float>>(arrays["lines"]);
+    const auto progressive = nb::cast<Array<double>>(arrays["progressive"]);
     model_.grow(n_labels);
     const size_t n = model_.banks().size();
     const auto damaged = [](bool bad) {
       if (bad) throw nb::value_error("the model is damaged: its banks do not fit together");
     };
+    damaged(progressive.shape(0) != 2);
+    model_.progressive() = {progressive(0), progressive(1)};
     damaged(n_labels < 0 || bank_lines.shape(0) != n + 1 || bank_lines(0) != 0);
     for (size_t b = 0; b < n; ++b) damaged(bank_lines(b) >= bank_lines(b + 1));  // the bias is always there
     const auto total = static_cast<size_t>(bank_lines(n));
@@ -88,6 +101,11 @@ class OneVsAll {
       const auto n_features = static_cast<size_t>(bank_lines(b + 1)) - first - 1;
       damaged(!model_.banks()[b].restore({features.data() + first - b, n_features}, lines.data() + first * kOnlineLine));
     }
+  }
+
+  [[nodiscard]] nb::tuple progressive() const {
+    const std::shared_lock shared(mutex_);
+    return nb::make_tuple(model_.progressive().wrong, model_.progressive().seen);
   }
 
   void take(const Forest& forest) { model_.take(forest.packed()); }
@@ -104,7 +122,9 @@ void bind_one_vs_all(nb::module_& m) {
       .def(nb::init<const std::string&, float, bool, int32_t, uint64_t>(), nb::kw_only(), nb::arg("loss"), nb::arg("step"),
            nb::arg("normalize"), nb::arg("negatives"), nb::arg("random_state"))
       .def("learn", &OneVsAll::learn, nb::arg("X"), nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(),
-           nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("progress").none(), "Learn rows in their order.")
+           nb::arg("n_labels"), nb::arg("n_known"), nb::arg("row_weight").none(), nb::arg("predict_first"),
+           nb::arg("progress").none(), "Learn rows in their order.")
+      .def("progressive", &OneVsAll::progressive, "Weight of the rows predicted wrongly before they were learned, and of all.")
       .def("top", &OneVsAll::top, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("n_threads"),
            "The k best labels of each row: codes and scores, best first.")
       .def("label_score", &OneVsAll::label_score, nb::arg("X"), nb::kw_only(), nb::arg("row"), nb::arg("label"),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bindings/arrays.h"
+#include "regressors/kernels.h"
 #include "trees/label_shape.h"
 
 namespace sapwood::bindings {

@@ -34,6 +34,7 @@ struct BacOptions {
 struct BacProblem {
   std::span<const int32_t> rows;       // n row numbers in X
   std::span<const int8_t> signs;       // n: +1 or -1
+  const float* row_scale = nullptr;    // by number in X: factor of each row, or null
   const float* row_weight = nullptr;   // by number in X: importance of a row, or null
   const uint8_t* fold = nullptr;       // by number in X: the fold that does not learn from the row, or null
   int32_t n_folds = 1;
@@ -76,9 +77,9 @@ template <class Rows>
 [[nodiscard]] BacSolution train_bac(const Rows& X, const BacProblem& problem, const BacOptions& options,
                                     BacWorkspace& workspace, const Monitor& monitor);
 
-// f(x) of one row for every fold: `scores` takes n_folds values. The row's columns ascend.
+// f(x) of one row, its values times `scale`, for every fold: `scores` takes n_folds values. The row's columns ascend.
 template <class Index>
-void bac_scores(const BacSolution& bac, Row<Index> row, double* scores);
+void bac_scores(const BacSolution& bac, Row<Index> row, float scale, double* scores);
 
 // Where the folds' majority is positive, [vote]: f = 0 casts no vote, the mean decides a tie.
 [[nodiscard]] bool bac_vote(std::span<const double> scores);

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "regressors/online_bank.h"
@@ -21,7 +20,9 @@ namespace sapwood {
 struct OnlineWork {
   OnlineRow row;
   std::vector<int32_t> lines;                // of the bank below
-  int32_t bank = -1;                         // whose scores are here
+  int32_t bank = -1;                         // the bank whose lines and scores are here
+  bool writable = false;                     // all its lines are there
+  uint64_t version = 0;                      // of the pages, when it was read
   alignas(64) std::array<float, 16> scores;  // of its lanes
 
   [[nodiscard]] LineEntries entries() const { return {lines.data(), row.values.data(), static_cast<int64_t>(row.values.size())}; }
@@ -29,8 +30,9 @@ struct OnlineWork {
 
 class OnlineRegressors {
  public:
-  // width: routers of a node, 1 to 16. Rows are all sparse or all dense; each is read as what `dense` says.
-  OnlineRegressors(const Rule& rule, bool dense, int64_t n_columns, int width = 1);
+  // width: routers of a node, 1 to 16. Rows are kept as sparse or dense ones, however they come.
+  OnlineRegressors(const Rule& rule, bool dense, int64_t n_columns, int width = 1)
+      : rule_(rule), dense_(dense), n_columns_(n_columns), width_(width) {}
 
   // Gives the work a row, multiplied by scale.
   template <class Index>
@@ -45,53 +47,60 @@ class OnlineRegressors {
   template <class ParentOf>
   void add(int32_t node, ParentOf parent_of) {
     if (dense_) return add_row(node);
-    int32_t bank = parent_of(node) < 0 ? -1 : place(parent_of(node)).bank;
-    if (bank >= 0 && is_full(bank)) {
+    const int32_t parent = parent_of(node);
+    if (parent < 0) return add_to(-1, node);
+    if (is_full(place(parent).bank)) {
       std::array<int32_t, 16> parents;
-      const auto& nodes = pages_[static_cast<size_t>(bank)].nodes;
-      for (size_t i = 0; i < nodes.size(); ++i) parents[i] = parent_of(nodes[i]);
-      split(bank, parents);
-      bank = place(parent_of(node)).bank;
+      const auto& nodes = pages_[static_cast<size_t>(place(parent).bank)].nodes;
+      for (size_t i = 0; i < nodes.size(); ++i) parents[i] = nodes[i] < 0 ? -1 : parent_of(nodes[i]);
+      split(place(parent).bank, parents);
     }
-    add_to(bank, node);
+    add_to(is_full(place(parent).bank) ? -1 : place(parent).bank, node);
   }
 
   // The node's routers are gone; it may be added again.
   void remove(int32_t node);
 
-  // What the node's routers say of the row: `width` scores.
+  // What the node's routers say of the row: `width` scores, there until the next call.
   [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
-  [[nodiscard]] float score(int32_t node, OnlineWork& work) const { return *scores(node, work); }
+  // The same for who will learn: lines that are missing are made.
+  [[nodiscard]] const float* scores_to_learn(int32_t node, OnlineWork& work);
 
   // One step of one of the node's routers towards -1 or +1; its score after it.
   float learn(int32_t node, int which, double target, double weight, OnlineWork& work);
-  // The same, with scores() for learning: makes lines that are missing.
-  [[nodiscard]] const float* scores_to_learn(int32_t node, OnlineWork& work);
-
-  // Asks for the memory of the node's bank.
-  void prefetch(int32_t node, const OnlineWork& work) const;
-
-  [[nodiscard]] const Rule& rule() const { return rule_; }
-  [[nodiscard]] bool dense() const { return dense_; }
 
   struct Place {
-    int32_t bank = -1;  // dense: the number of the row of weights
+    int32_t bank = -1;  // dense: the number of the rows of weights; -1: none
     int32_t lane = 0;   // the first of `width`
   };
   [[nodiscard]] Place place(int32_t node) const { return places_[static_cast<size_t>(node)]; }
 
+  [[nodiscard]] const Rule& rule() const { return rule_; }
+  [[nodiscard]] bool dense() const { return dense_; }
+  [[nodiscard]] size_t bytes() const;
+
  private:
   struct Page {
+    explicit Page(const Rule& rule) : bank(rule) { nodes.fill(-1); }
     OnlineBank bank;
-    std::vector<int32_t> nodes;  // at most 16 / width
-    uint16_t used = 0;           // bit i: lanes i * width and on are a node's
+    std::array<int32_t, 16> nodes;  // node i has lanes i * width and on; -1: free
+    int n_nodes = 0;
+  };
+  struct DenseRow {
+    AlignedArray<float> weights, squares;  // width x stride
   };
 
-  [[nodiscard]] bool is_full(int32_t bank) const;
+  [[nodiscard]] int capacity() const { return 16 / width_; }
+  [[nodiscard]] bool is_full(int32_t bank) const { return pages_[static_cast<size_t>(bank)].n_nodes == capacity(); }
+  [[nodiscard]] int64_t stride() const { return (n_columns_ + 16) / 16 * 16; }
   void add_row(int32_t node);
   void add_to(int32_t bank, int32_t node);
+  void set_place(int32_t node, Place place);
   // parents[i]: the node above the page's i-th node.
   void split(int32_t bank, const std::array<int32_t, 16>& parents);
+  const float* dense_scores(Place place, OnlineWork& work) const;
+  [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
+  void read(int32_t bank, bool writable, OnlineWork& work) const;
 
   Rule rule_;
   bool dense_;
@@ -99,7 +108,9 @@ class OnlineRegressors {
   int width_;
   std::vector<Place> places_;  // by node
   std::vector<Page> pages_;
-  std::vector<int32_t> free_;  // banks, or rows of weights
+  std::vector<DenseRow> rows_;
+  std::vector<int32_t> free_;  // pages, or rows
+  uint64_t version_ = 0;       // counts what may move lines or empty lanes
 };
 
 }  // namespace sapwood

@@ -58,36 +58,60 @@ void OnlineOneVsAll::choose_lanes(std::span<const int32_t> labels) {
   }
 }
 
+void OnlineOneVsAll::grow_to(std::span<const int32_t> labels) {
+  if (!labels.empty()) grow(*std::max_element(labels.begin(), labels.end()) + 1);
+}
+
+// Learns one row and returns what it would have been given before: the label with the highest score, the first of
+// equals; -1 where none was known. Without `predict_first` banks that do not learn are not asked.
 template <class Index>
-void OnlineOneVsAll::learn_row(Row<Index> row, std::span<const int32_t> labels, float weight) {
+int32_t OnlineOneVsAll::learn_row(Row<Index> row, std::span<const int32_t> labels, float weight, bool predict_first) {
+  const int32_t n_before = n_labels_;
+  grow_to(labels);
+  if (weight == 0) return -1;
   choose_lanes(labels);
   const bool sampled = options_.negatives > 0 && options_.negatives < n_labels_;
   const float negative_weight = sampled ? static_cast<float>(n_labels_) / static_cast<float>(options_.negatives) : 1.0f;
   found_.resize(static_cast<size_t>(row.count));
   const float scale = options_.normalize ? unit_scale(row) : 1.0f;
   alignas(64) std::array<float, kBankLanes> scores, lane_weight;
+  int32_t best = -1;
+  float best_score = 0;
   for (size_t b = 0; b < banks_.size(); ++b) {
-    if (!lanes_[b]) continue;
+    if (!lanes_[b] && !predict_first) continue;
     if (positive_[b]) {
       banks_[b].find_or_add(row, found_.data());
     } else {
       banks_[b].find(row, found_.data());
     }
-    for (int l = 0; l < kBankLanes; ++l) lane_weight[static_cast<size_t>(l)] = positive_[b] >> l & 1 ? 1.0f : negative_weight;
-    const OnlineStep step{sampled ? lane_weight.data() : nullptr, positive_[b], lanes_[b], options_.loss, options_.step, weight, scale};
-    kernels().online_learn(banks_[b].lines(), found_.data(), row.value, row.count, step, scores.data());
+    if (lanes_[b]) {
+      for (int l = 0; l < kBankLanes; ++l) lane_weight[static_cast<size_t>(l)] = positive_[b] >> l & 1 ? 1.0f : negative_weight;
+      const OnlineStep step{sampled ? lane_weight.data() : nullptr, positive_[b], lanes_[b], options_.loss, options_.step, weight, scale};
+      kernels().online_learn(banks_[b].lines(), found_.data(), row.value, row.count, step, scores.data());
+    } else {
+      kernels().online_scores(banks_[b].lines(), found_.data(), row.value, row.count, scale, scores.data());
+    }
+    const auto first = static_cast<int32_t>(b) * kBankLanes;
+    for (int32_t label = first; label < std::min(first + kBankLanes, n_before); ++label) {
+      const float score = scores[static_cast<size_t>(label - first)];
+      if (best >= 0 && !(score > best_score)) continue;
+      best = label;
+      best_score = score;
+    }
   }
+  return best;
 }
 
 template <class Rows>
-void OnlineOneVsAll::learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_labels,
-                           const float* row_weight, Monitor& monitor) {
-  grow(n_labels);
+void OnlineOneVsAll::learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_known,
+                           const float* row_weight, bool predict_first, Monitor& monitor) {
+  grow(n_known);
   for (int64_t i = 0; i < X.n_rows; ++i) {
     if (i % kRowsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
     const float weight = row_weight ? row_weight[i] : 1.0f;
-    const auto n = static_cast<size_t>(label_indptr[i + 1] - label_indptr[i]);
-    if (weight > 0) learn_row(X.row(i), {labels + label_indptr[i], n}, weight);
+    const std::span own(labels + label_indptr[i], static_cast<size_t>(label_indptr[i + 1] - label_indptr[i]));
+    const int32_t best = learn_row(X.row(i), own, weight, predict_first);
+    if (predict_first && !own.empty()) progressive_.count(std::find(own.begin(), own.end(), best) == own.end(), weight);
     ++monitor.done;
   }
 }
@@ -166,7 +190,8 @@ float OnlineOneVsAll::label_score(const Rows& X, int64_t i, int32_t label) const
 }
 
 #define SAPWOOD_FOR_ROWS(Rows)                                                                                          \
-  template void OnlineOneVsAll::learn(const Rows&, const int64_t*, const int32_t*, int32_t, const float*, Monitor&);    \
+  template void OnlineOneVsAll::learn(const Rows&, const int64_t*, const int32_t*, int32_t, const float*, bool,         \
+                                      Monitor&);                                                                        \
   template void OnlineOneVsAll::predict_top(const Rows&, int32_t, int, int32_t*, float*, Monitor&) const; \
   template float OnlineOneVsAll::label_score(const Rows&, int64_t, int32_t) const;
 SAPWOOD_FOR_ROWS(CsrRows<int32_t>)

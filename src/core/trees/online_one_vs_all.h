@@ -9,6 +9,7 @@
 #include "regressors/packed_forest.h"
 #include "solvers/random.h"
 #include "threads/parallel.h"
+#include "trees/progressive.h"
 
 namespace sapwood {
 
@@ -23,12 +24,13 @@ class OnlineOneVsAll {
 
   OnlineOneVsAll(const Options& options, uint64_t seed) : options_(options), random_(seed) {}
 
-  // Learns the rows in order. Labels up to n_labels may occur; those above the known ones are new.
+  // Learns the rows in order. The first `n_known` labels count as known from the start, others once they have occurred.
+  // With `predict_first` each row is predicted before it is learned, and progressive() tells how that went.
   // A bank holds only features that have occurred with one of its labels: what speaks against a label and never for a
   // neighbour is left to its bias.
   template <class Rows>
-  void learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_labels,
-             const float* row_weight, Monitor& monitor);
+  void learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_known,
+             const float* row_weight, bool predict_first, Monitor& monitor);
 
   // labels, scores: rows x top, best first.
   template <class Rows>
@@ -42,6 +44,8 @@ class OnlineOneVsAll {
   [[nodiscard]] std::vector<GrowingBank>& banks() { return banks_; }
   [[nodiscard]] const std::vector<GrowingBank>& banks() const { return banks_; }
   [[nodiscard]] uint64_t random_state() const { return random_.state(); }
+  [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   void grow(int32_t n_labels);
 
   // Takes the weights that a forest of one root learned in a batch, to learn on from there.
@@ -49,11 +53,13 @@ class OnlineOneVsAll {
 
  private:
   template <class Index>
-  void learn_row(Row<Index> row, std::span<const int32_t> labels, float weight);
+  int32_t learn_row(Row<Index> row, std::span<const int32_t> labels, float weight, bool predict_first);
+  void grow_to(std::span<const int32_t> labels);
   void choose_lanes(std::span<const int32_t> labels);
 
   Options options_;
   Random random_;
+  Progressive progressive_;
   std::vector<GrowingBank> banks_;
   int32_t n_labels_ = 0;
   // by bank, for the row at hand

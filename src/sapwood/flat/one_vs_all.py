@@ -140,7 +140,7 @@ class OneVsAllClassifier(OnlineClassifier):
         else:
             model = self._new_online()
             for _ in range(self.passes or self._training().default_passes()):
-                model.learn(rows, targets, weight, len(targets.classes), report)
+                model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
         self._model = model
         self.n_features_in_ = rows.n_columns
         self._note_targets(targets)
@@ -167,13 +167,18 @@ class OneVsAllClassifier(OnlineClassifier):
     def _start(self) -> None:
         self._model = self._new_online()
 
-    def _learn(self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None) -> None:
+    def _learn(
+        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, n_known: int
+    ) -> None:
         if isinstance(self._model, Forest):  # from here on it changes
             packed = self._model
             self._model = self._new_online()
             self._model.core.take(packed.core)
         with progress(f"{type(self).__name__}: {rows.n_rows:,} rows", self.verbose) as report:
-            self._model.learn(rows, targets, weight, len(self.classes_), report)
+            self._model.learn(rows, targets, weight, n_known=n_known, predict_first=True, report=report)
+
+    def _progressive(self) -> tuple[float, float]:
+        return (0.0, 0.0) if isinstance(self._model, Forest) else self._model.core.progressive()
 
     def _training(self) -> Training:
         return Training(
@@ -261,11 +266,20 @@ class _Online:
         rows: _core.Rows,
         targets: Targets,
         weight: NDArray[np.float32] | None,
-        n_labels: int,
+        *,
+        n_known: int,
+        predict_first: bool = False,
         report: Any,
     ) -> None:
         """Learn rows in their order."""
-        self.n_labels = n_labels
+        self.n_labels = len(targets.classes)
         self.core.learn(
-            rows, targets.indptr, targets.codes, n_labels=n_labels, row_weight=weight, progress=report
+            rows,
+            targets.indptr,
+            targets.codes,
+            n_labels=self.n_labels,
+            n_known=n_known,
+            row_weight=weight,
+            predict_first=predict_first,
+            progress=report,
         )

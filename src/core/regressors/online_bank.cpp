@@ -1,0 +1,143 @@
+#include "regressors/online_bank.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sapwood {
+
+namespace {
+
+constexpr int64_t kWidth = kExactLanes;
+
+// Room for more lines: what was there is kept, new ones are filled with `fresh`.
+AlignedArray<float> grown(const AlignedArray<float>& old, int64_t n_lines, int64_t room, float fresh) {
+  AlignedArray<float> lines(static_cast<size_t>(room * kWidth));
+  std::copy_n(old.get(), n_lines * kWidth, lines.get());
+  std::fill_n(lines.get() + n_lines * kWidth, (room - n_lines) * kWidth, fresh);
+  return lines;
+}
+
+}  // namespace
+
+void OnlineBank::reset() {
+  columns_ = {};
+  path_ = {};
+  keys_ = {};
+  weights_ = {};
+  squares_ = {};
+  n_lines_ = room_ = 0;
+  reserve(kFirstKey);
+  n_lines_ = kFirstKey;
+}
+
+void OnlineBank::reserve(int64_t n_lines) {
+  if (n_lines <= room_) return;
+  const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 2);
+  weights_ = grown(weights_, n_lines_, room, 0.0f);
+  if (rule_.adagrad) squares_ = grown(squares_, n_lines_, room, rule_.initial);
+  room_ = room;
+}
+
+int32_t OnlineBank::add(uint64_t key) {
+  reserve(n_lines_ + 1);
+  const auto line = static_cast<int32_t>(n_lines_++);
+  keys_.push_back(key);
+  if (key >> 32) {
+    path_.add(key, line);
+  } else {
+    columns_.add(static_cast<uint32_t>(key), line);
+  }
+  return line;
+}
+
+void OnlineBank::find(const OnlineRow& row, int32_t* lines) const {
+  for (const uint32_t column : row.columns) {
+    *lines = columns_.line_of(column, kNothing);
+    __builtin_prefetch(weights_.get() + kWidth * *lines++);
+  }
+  *lines = kConstant;
+}
+
+void OnlineBank::find_or_add(const OnlineRow& row, int32_t* lines) {
+  for (const uint32_t column : row.columns) {
+    int32_t line = columns_.line_of(column, kNothing);
+    if (line == kNothing) line = add(column);
+    __builtin_prefetch(weights_.get() + kWidth * line);
+    if (rule_.adagrad) __builtin_prefetch(squares_.get() + kWidth * line);
+    *lines++ = line;
+  }
+  *lines = kConstant;
+}
+
+void OnlineBank::find_path(const OnlineRow& row, int32_t* lines) const {
+  for (const uint64_t key : row.path) *lines++ = path_.line_of(key, kNothing);
+}
+
+void OnlineBank::find_or_add_path(const OnlineRow& row, int32_t* lines) {
+  for (const uint64_t key : row.path) {
+    int32_t line = path_.line_of(key, kNothing);
+    if (line == kNothing) line = add(key);
+    *lines++ = line;
+  }
+}
+
+void OnlineBank::clear_lane(int lane) {
+  for (int64_t line = 0; line < n_lines_; ++line) weights_.get()[kWidth * line + lane] = 0.0f;
+  if (!rule_.adagrad) return;
+  for (int64_t line = 0; line < n_lines_; ++line) squares_.get()[kWidth * line + lane] = rule_.initial;
+}
+
+void OnlineBank::copy_lane(int lane, OnlineBank& to, int to_lane) const {
+  for (int64_t line = kConstant; line < n_lines_; ++line) {
+    const float weight = weights_.get()[kWidth * line + lane];
+    const float square = rule_.adagrad ? squares_.get()[kWidth * line + lane] : rule_.initial;
+    if (weight == 0.0f && square == rule_.initial) continue;
+    int32_t there = kConstant;
+    if (line >= kFirstKey) {
+      const uint64_t key = keys_[static_cast<size_t>(line - kFirstKey)];
+      there = key >> 32 ? to.path_.line_of(key, kNothing) : to.columns_.line_of(static_cast<uint32_t>(key), kNothing);
+      if (there == kNothing) there = to.add(key);
+    }
+    to.weights_.get()[kWidth * there + to_lane] = weight;
+    if (rule_.adagrad) to.squares_.get()[kWidth * there + to_lane] = square;
+  }
+}
+
+bool OnlineBank::learned(int32_t line) const {
+  const float* const w = weights_.get() + kWidth * line;
+  if (!std::all_of(w, w + kWidth, [](float x) { return x == 0.0f; })) return true;
+  if (!rule_.adagrad) return false;
+  const float* const g = squares_.get() + kWidth * line;
+  return !std::all_of(g, g + kWidth, [this](float x) { return x == rule_.initial; });
+}
+
+void OnlineBank::compact() {
+  OnlineBank kept(rule_);
+  for (int32_t line = kConstant; line < n_lines_; ++line) {
+    if (line >= kFirstKey && !learned(line)) continue;
+    const int64_t there = line == kConstant ? kConstant : kept.add(keys_[static_cast<size_t>(line - kFirstKey)]);
+    std::copy_n(weights_.get() + kWidth * line, kWidth, kept.weights_.get() + kWidth * there);
+    if (rule_.adagrad) std::copy_n(squares_.get() + kWidth * line, kWidth, kept.squares_.get() + kWidth * there);
+  }
+  *this = std::move(kept);
+}
+
+bool OnlineBank::restore(std::span<const uint64_t> keys, const float* weights, const float* squares) {
+  reset();
+  for (const uint64_t key : keys) {
+    const int32_t there = key >> 32 ? path_.line_of(key, kNothing) : columns_.line_of(static_cast<uint32_t>(key), kNothing);
+    if (there != kNothing) return false;
+    add(key);
+  }
+  std::copy_n(weights, n_lines_ * kWidth, weights_.get());
+  std::fill_n(weights_.get(), kWidth, 0.0f);  // kNothing, whatever a file says
+  if (rule_.adagrad) std::copy_n(squares, n_lines_ * kWidth, squares_.get());
+  return true;
+}
+
+size_t OnlineBank::bytes() const {
+  const size_t lines = static_cast<size_t>(room_ * kWidth) * sizeof(float) * (rule_.adagrad ? 2 : 1);
+  return lines + columns_.bytes() + path_.bytes() + keys_.capacity() * sizeof(uint64_t);
+}
+
+}  // namespace sapwood
