@@ -5,10 +5,24 @@ from importlib.metadata import version
 
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
-from sapwood.flat import OneVsAllClassifier
-from sapwood.label_tree import LabelTreeClassifier
+from sapwood.budgeted import AnnotationTreeClassifier, PowersetTreeClassifier
+from sapwood.flat import BinaryRelevanceClassifier, LabelPowersetClassifier, OneVsAllClassifier
+from sapwood.label_tree import FastXMLClassifier, LabelTreeClassifier
 
-__all__ = ["LabelTreeClassifier", "OneVsAllClassifier", "inspect", "io", "load", "metrics", "model_file"]
+__all__ = [
+    "AnnotationTreeClassifier",
+    "BinaryRelevanceClassifier",
+    "FastXMLClassifier",
+    "LabelPowersetClassifier",
+    "LabelTreeClassifier",
+    "OneVsAllClassifier",
+    "PowersetTreeClassifier",
+    "inspect",
+    "io",
+    "load",
+    "metrics",
+    "model_file",
+]
 
 __version__ = version("sapwood")
 

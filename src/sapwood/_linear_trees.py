@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +36,9 @@ class Step:
     question : str
         What was asked.
     answer : bool
-        Whether the answer was yes.
+        Whether the way goes on at yes.
     score : float
-        f(x): yes where it is above 0.
+        f(x): the node itself says yes where it is above 0.
     features : dict
         The columns (or their names) that the node looks at and the row has, and what each added to the score.
     """
@@ -72,20 +72,21 @@ class LinearTrees:
         """Size of the model."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def leaf_sets(self, leaves: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The labels of leaves, one after the other, and where those of each begin."""
-        begin = self.arrays["leaf_begin"]
-        sizes = (begin[1:] - begin[:-1])[leaves]
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        places = np.repeat(begin[leaves] - indptr[:-1], sizes) + np.arange(indptr[-1])
-        codes: NDArray[np.int32] = self.arrays["leaf_labels"][places]
-        return codes, indptr
-
     def labels_of(self, leaf: int) -> NDArray[np.int32]:
         """Codes of the labels of one leaf."""
         begin = self.arrays["leaf_begin"]
         codes: NDArray[np.int32] = self.arrays["leaf_labels"][begin[leaf] : begin[leaf + 1]]
         return codes
+
+    def leaves_below(self, child: int) -> range:
+        """The leaves below a node, or ~leaf, of trees that number their leaves from the first child to the second."""
+        children = self.arrays["children"]
+        first = last = child
+        while first >= 0:
+            first = int(children[2 * first])
+        while last >= 0:
+            last = int(children[2 * last + 1])
+        return range(~first, ~last + 1)
 
     def depths(self) -> NDArray[np.int64]:
         """How many decisions lead to each leaf."""
@@ -133,15 +134,25 @@ class LinearTrees:
                 columns["entropy"] = np.maximum(np.log(columns["examples"]) - rest, 0.0)
         return columns
 
-    def path(self, rows: _core.Rows, tree: int, normalize: bool) -> list[tuple[int, float]]:
-        """The nodes that the first row meets, and what they say of it."""
-        steps = []
-        at = int(self.arrays["roots"][tree])
-        while at >= 0:
-            score = self.core.node_score(rows, row=0, node=at, normalize=normalize)
-            steps.append((at, score))
-            at = int(self.arrays["children"][2 * at + (0 if score > 0 else 1)])
-        return steps
+    def steps(
+        self,
+        rows: _core.Rows,
+        leaf: int,
+        question: Callable[[int], str],
+        *,
+        normalize: bool,
+        names: Iterable[Any] | None,
+    ) -> list[Step]:
+        """The decisions on the way to a leaf, and what they rest on in the first row."""
+        parent, places = self.parents(), self.places()
+        steps, at = [], self.n_nodes + leaf
+        while parent[at] >= 0:
+            node = int(parent[at])
+            score = self.core.node_score(rows, row=0, node=node, normalize=normalize)
+            features = self.contributions(rows, node, normalize, names)
+            steps.append(Step(node, question(node), bool(places[2 * node] == at), score, features))
+            at = node
+        return steps[::-1]
 
     def contributions(
         self, rows: _core.Rows, node: int, normalize: bool, names: Iterable[Any] | None
@@ -153,7 +164,9 @@ class LinearTrees:
         x = x.toarray()[0] if hasattr(x, "toarray") else np.asarray(x)[0]
         scale = 1 / (np.linalg.norm(x.astype(np.float64)) or 1.0) if normalize else 1.0
         added = self.arrays["weights"][first:last] * (scale * x[features])
-        named = features.tolist() if names is None else np.asarray(list(names), dtype=object)[features].tolist()
+        named = (
+            features.tolist() if names is None else np.asarray(list(names), dtype=object)[features].tolist()
+        )
         return {name: float(value) for name, value in zip(named, added, strict=True) if value}
 
 

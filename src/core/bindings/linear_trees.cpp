@@ -10,7 +10,6 @@
 #include "bindings/budgeted.h"
 #include "bindings/targets.h"
 #include "trees/fastxml.h"
-#include "trees/predict.h"
 
 namespace sapwood::bindings {
 
@@ -76,8 +75,10 @@ nb::dict coding_tree(const RowsView& X, const Array<int64_t>& label_indptr, cons
   });
   nb::dict out = to_dict(std::move(arrays));
   out["leaf_mass"] = to_numpy(std::move(shape.leaf_mass));
-  out["question_begin"] = to_numpy(std::move(shape.question_begin));
-  out["question"] = to_numpy(std::move(shape.question));
+  if (rule != "powerset") {
+    out["question_begin"] = to_numpy(std::move(shape.question_begin));
+    out["question"] = to_numpy(std::move(shape.question));
+  }
   out["set_mass"] = to_numpy(std::move(set_mass));
   return out;
 }
@@ -112,8 +113,10 @@ void bind_linear_trees(nb::module_& m) {
            "The leaf that each row comes to in each tree.")
       .def("top_by_mean", &Trees::top_by_mean, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("others"), nb::arg("normalize"),
            nb::arg("n_threads"), "The k best labels by the mean over the trees: codes and scores, best first.")
-      .def("top_by_search", &Trees::top_by_search, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("beam"), nb::arg("normalize"),
+      .def("top_by_search", &Trees::top_by_search, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("beam"), nb::arg("slope"), nb::arg("normalize"),
            nb::arg("n_threads"), "The k best labels of one tree by a search for its likely leaves.")
+      .def("sets_by_search", &Trees::sets_by_search, nb::arg("X"), nb::kw_only(), nb::arg("beam"), nb::arg("slope"), nb::arg("normalize"),
+           nb::arg("n_threads"), "The label set of each row: codes and indptr.")
       .def("node_score", &Trees::node_score, nb::arg("X"), nb::kw_only(), nb::arg("row"), nb::arg("node"), nb::arg("normalize"),
            "What a node says of one row.");
 }

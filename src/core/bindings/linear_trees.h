@@ -11,6 +11,7 @@
 #include "bindings/rows_view.h"
 #include "trees/coding_tree.h"
 #include "trees/linear_trees.h"
+#include "trees/predict.h"
 
 namespace sapwood::bindings {
 
@@ -88,10 +89,20 @@ class Trees {
     });
   }
 
-  nb::tuple top_by_search(const RowsView& X, int32_t k, int32_t beam, bool normalize, int n_threads) const {
+  nb::tuple top_by_search(const RowsView& X, int32_t k, int32_t beam, float slope, bool normalize, int n_threads) const {
     return top(X, k, [&](const auto& rows, TopAnswers answers, Monitor& monitor) {
-      sapwood::top_by_search(trees_, rows, normalize, beam, n_threads, answers, monitor);
+      sapwood::top_by_search(trees_, rows, normalize, beam, slope, n_threads, answers, monitor);
     });
+  }
+
+  nb::tuple sets_by_search(const RowsView& X, int32_t beam, float slope, bool normalize, int n_threads) const {
+    check(X);
+    if (beam < 1) throw nb::value_error("beam must be at least 1");
+    Reached found;
+    answer(static_cast<size_t>(X.n_rows()), [&](Monitor& monitor) {
+      X.visit([&](const auto& rows) { found = sapwood::sets_by_search(trees_, rows, normalize, beam, slope, n_threads, monitor); });
+    });
+    return nb::make_tuple(to_numpy(std::move(found.labels)), to_numpy(std::move(found.indptr)));
   }
 
   double node_score(const RowsView& X, int64_t row, int32_t node, bool normalize) const {

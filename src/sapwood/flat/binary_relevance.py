@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from sapwood import _core
-from sapwood._estimator import all_or_nothing, n_threads
+from sapwood._estimator import all_or_nothing
 from sapwood._labels import Targets
 from sapwood._progress import Report, progress
 from sapwood.flat.one_vs_all import OneVsAllClassifier
@@ -19,6 +19,7 @@ from sapwood.flat.wrapped import (
     MOST_SCORES_AT_ONCE,
     WrappingClassifier,
     best_columns,
+    blocks_of,
     fit_weighted,
     restored,
     yes_probability,
@@ -170,10 +171,12 @@ class BinaryRelevanceClassifier(WrappingClassifier):
             return self.estimators_[0]._top(rows, k)  # type: ignore[no-any-return]
         at_once = max(1, MOST_SCORES_AT_ONCE // len(self.classes_))
         blocks = [
-            best_columns(self._scores(rows.matrix[first : first + at_once]), k, np.flatnonzero(self._counts))
-            for first in range(0, rows.n_rows, at_once)
+            best_columns(self._scores(X), k, np.flatnonzero(self._counts))
+            for X in blocks_of(rows.matrix, at_once)
         ]
-        return np.concatenate([codes for codes, _ in blocks]), np.concatenate([scores for _, scores in blocks])
+        return np.concatenate([codes for codes, _ in blocks]), np.concatenate(
+            [scores for _, scores in blocks]
+        )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         """Rows x labels, probabilities."""
@@ -192,7 +195,9 @@ class BinaryRelevanceClassifier(WrappingClassifier):
     def _tensors(self) -> dict[str, NDArray[Any]]:
         model = self.estimators_[0] if self._is_joint else next(m for m in self.estimators_ if m is not None)
         if not self._is_joint:
-            raise TypeError(f"a model file cannot hold the {type(model).__name__} inside: pickle this model instead")
+            raise TypeError(
+                f"a model file cannot hold the {type(model).__name__} inside: pickle this model instead"
+            )
         return {"counts": self._counts, **self._tensors_of(model)}
 
     def _metadata(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""What binary relevance and the label powerset share: scikit-learn classifiers inside, and how they are kept in files."""
+"""What binary relevance and the label powerset share: classifiers of any kind inside, and how files keep them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +16,7 @@ from sapwood._estimator import SapwoodClassifier, classifier_named, n_threads
 from sapwood._progress import Report
 from sapwood.model_file import FORMAT_VERSION, ModelFile
 
-MOST_SCORES_AT_ONCE = 1 << 24
+MOST_SCORES_AT_ONCE = 1 << 21
 """Rows x labels of the dense scores that are held at a time."""
 
 
@@ -78,7 +78,9 @@ class WrappingClassifier(SapwoodClassifier):
         return {"estimator": file.estimator, "parameters": file.parameters, "metadata": file.metadata}
 
 
-def restored(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any], n_features: int) -> SapwoodClassifier:
+def restored(
+    tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any], n_features: int
+) -> SapwoodClassifier:
     """The model inside, as `_tensors_of` and `_metadata_of` wrote it."""
     own = {name.removeprefix("inner."): t for name, t in tensors.items() if name.startswith("inner.")}
     file = ModelFile(
@@ -123,6 +125,12 @@ def class_probabilities(model: Any, X: Any) -> Any:
             return np.column_stack([expit(-decisions), expit(decisions)])
         return softmax(decisions, axis=1)
     return (np.asarray(model.predict(X))[:, None] == model.classes_).astype(np.float64)
+
+
+def blocks_of(X: Any, n_rows: int) -> Iterator[Any]:
+    """The matrix, so many rows at a time; whole if they are enough."""
+    for first in range(0, X.shape[0], n_rows):
+        yield X if n_rows >= X.shape[0] else X[first : first + n_rows]
 
 
 def best_columns(

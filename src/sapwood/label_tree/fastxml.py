@@ -79,7 +79,8 @@ class FastXMLClassifier(SapwoodClassifier):
 
     References
     ----------
-    Y. Prabhu, M. Varma. FastXML: a fast, accurate and stable tree-classifier for extreme multi-label learning. KDD 2014.
+    Y. Prabhu, M. Varma. FastXML: a fast, accurate and stable tree-classifier for extreme multi-label learning.
+    KDD 2014.
 
     Examples
     --------
@@ -162,22 +163,12 @@ class FastXMLClassifier(SapwoodClassifier):
         rows = self._one_row(x)
         codes, scores = self._top(rows, 1)
         leaves = self.trees_.core.leaves(rows, normalize=self.normalize, n_threads=1)[0].tolist()
-        paths = [self._path(rows, tree) for tree in range(len(leaves))]
+        names = getattr(self, "feature_names_in_", None)
+        paths = [
+            self.trees_.steps(rows, leaf, _question, normalize=self.normalize, names=names) for leaf in leaves
+        ]
         shares = [self._share(leaf, int(codes[0, 0])) for leaf in leaves]
         return FastXMLExplanation(self.classes_[codes[0, 0]], float(scores[0, 0]), paths, shares)
-
-    def _path(self, rows: _core.Rows, tree: int) -> list[Step]:
-        names = getattr(self, "feature_names_in_", None)
-        return [
-            Step(
-                node,
-                "first or second side",
-                score > 0,
-                score,
-                self.trees_.contributions(rows, node, self.normalize, names),
-            )
-            for node, score in self.trees_.path(rows, tree, self.normalize)
-        ]
 
     def _share(self, leaf: int, label: int) -> float:
         a = self.trees_.arrays
@@ -209,12 +200,21 @@ class FastXMLClassifier(SapwoodClassifier):
     def _tensors(self) -> dict[str, NDArray[Any]]:
         return self.trees_.arrays
 
+    def _metadata(self) -> dict[str, Any]:
+        return {"n_labels": self.trees_.n_labels}
+
     def _restore(self, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
+        if metadata["n_labels"] != len(self.classes_):
+            raise ValueError("its labels are not those of its trees")
         trees = LinearTrees(tensors, n_labels=len(self.classes_), n_features=self.n_features_in_)
         order = trees.arrays["by_frequency"]
         if order.dtype != np.int32 or order.ndim != 1 or not len(order) or len(np.unique(order)) < len(order):
             raise ValueError("the order of its labels is damaged")
         self.trees_ = trees
+
+
+def _question(node: int) -> str:
+    return "first side?"
 
 
 def _by_frequency(targets: Targets) -> NDArray[np.int32]:
