@@ -70,6 +70,8 @@ class Rows:
     def n_rows(self) -> int: ...
     @property
     def n_columns(self) -> int: ...
+    @property
+    def is_dense(self) -> bool: ...
     def check(self) -> None: ...
     def ascends(self) -> bool: ...
 
@@ -200,3 +202,68 @@ def train_bac(
     n_folds: int = 1,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
+
+class _OnlineTree:
+    """What the online trees have in common."""
+
+    def learn(
+        self,
+        X: Rows,
+        labels: NDArray[np.int32],
+        *,
+        n_labels: int,
+        row_weight: NDArray[np.float32] | None,
+        passes: int,
+        shuffle: int | None,
+        predict_first: bool,
+        progress: _Progress | None,
+    ) -> None: ...
+    def top(self, X: Rows, *, k: int, n_threads: int) -> _Top: ...
+    def path(self, X: Rows, *, row: int) -> tuple[list[int], list[float], list[int], int]: ...
+    def progressive(self) -> tuple[float, float]: ...
+    @property
+    def n_labels(self) -> int: ...
+    @property
+    def router_bytes(self) -> int: ...
+    def record(self) -> None: ...
+    def events(
+        self,
+    ) -> list[tuple[int, str, tuple[int, ...], tuple[int, ...], tuple[float, ...]]]: ...
+    def state(self) -> _Arrays: ...
+    def restore(self, arrays: _Arrays, *, n_labels: int) -> None: ...
+
+class LomTree(_OnlineTree):
+    """A LOMtree."""
+
+    def __init__(
+        self,
+        *,
+        dense: bool,
+        n_columns: int,
+        loss: str,
+        method: str,
+        step: float,
+        initial: float,
+        max_internal: int,
+        internal_per_label: int,
+        swap_resistance: float,
+        normalize: bool,
+    ) -> None: ...
+    def ranking(self, leaf: int, *, top: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+
+class BalancedTree(_OnlineTree):
+    """A random tree or a filter tree."""
+
+    def __init__(
+        self,
+        *,
+        dense: bool,
+        n_columns: int,
+        loss: str,
+        method: str,
+        step: float,
+        initial: float,
+        filter: bool,
+        normalize: bool,
+        random_state: int,
+    ) -> None: ...

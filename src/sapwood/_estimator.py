@@ -233,13 +233,17 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         best = self.predict_topk(X, k=1)[0][:, 0]
         truth = read_targets(y)
+        weights = None if sample_weight is None else _read_weights(sample_weight, len(best))
         if truth.n_rows != len(best):
             raise ValueError(f"X has {len(best)} rows, y has {truth.n_rows}")
         row_of = np.repeat(np.arange(truth.n_rows), np.diff(truth.indptr))
         right = np.zeros(len(best), dtype=bool)
         right[row_of[truth.classes[truth.codes] == best[row_of]]] = True
-        weights = None if sample_weight is None else np.asarray(sample_weight)
-        return float(np.average(right, weights=weights))
+        if weights is None:
+            return float(right.mean())
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row")
+        return float(np.average(right, weights=weights.astype(np.float64)))
 
     # Files
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -68,13 +70,14 @@ def read_targets(y: Any) -> Targets:
     """Read labels: one a row (1-D), a binary indicator (CSR or a 2-D array), or a list of labels for each row."""
     if sp.issparse(y):
         return _read_sparse(y)
-    if holds_lists(y):
-        return _read_dense(np.array([list(row) for row in y])) if _spells_indicator(y) else _read_lists(y)
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
-    if isinstance(y, (list, tuple)):
-        _refuse_mixture(y)
-    y = np.asarray(y)
+    if not isinstance(y, (list, tuple)):
+        y = np.asarray(y)
+    if holds_lists(y):
+        return _read_dense(np.array([list(row) for row in y])) if _spells_indicator(y) else _read_lists(y)
+    if not isinstance(y, np.ndarray):
+        return _read_multiclass(y)
     if y.ndim == 2 and y.shape[1] == 1:
         message = "A column-vector y was passed when a 1d array was expected: it is taken as one label a row."
         warnings.warn(message, DataConversionWarning, stacklevel=3)
@@ -104,24 +107,13 @@ def _spells_indicator(y: Sequence[Any]) -> bool:
     return is_binary and any(len(set(row)) < width for row in y)
 
 
-def _refuse_mixture(labels: Sequence[Any]) -> None:
-    n_strings = sum(isinstance(label, str) for label in labels)
-    if 0 < n_strings < len(labels):
-        raise ValueError("labels mix strings and numbers: make them all of one kind")
-
-
-def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+def as_label_array(labels: Any) -> NDArray[Any]:
     """A 1-D array of int, float, bool or str labels; objects must be all strings or all numbers."""
-    if not isinstance(labels, np.ndarray):
-        _refuse_mixture(labels)
     array = np.asarray(labels)
     if array.ndim != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {array.shape} instead.")
-    if array.dtype.kind == "O":
-        if all(isinstance(label, str) for label in array):
-            return array.astype(str) if len(array) else array.astype("<U1")
-        _refuse_mixture(array.tolist())
-        array = np.asarray(array.tolist())
+    if array.dtype.kind == "O" or not (isinstance(labels, np.ndarray) or array.dtype.kind in "biu"):
+        array = _alike(labels)
     if array.dtype.kind not in "biufU":
         raise ValueError(f"labels must be numbers or strings, not {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -129,7 +121,24 @@ def as_label_array(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _read_multiclass(y: NDArray[Any]) -> Targets:
+def _alike(labels: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Objects as an array of strings or of numbers: numpy would turn the 1 of [1, "a"] into "1"."""
+    n_strings = sum(isinstance(label, str) for label in labels)
+    if n_strings == len(labels):
+        return np.asarray(labels, dtype=str) if n_strings else np.empty(0, dtype="<U1")
+    for place, label in enumerate(labels):
+        is_missing = n_strings > 0 and isinstance(label, float) and math.isnan(label)
+        if is_missing or not isinstance(label, (str, int, float, np.number, np.bool_)):
+            raise ValueError(f"labels must be numbers or strings, not {label!r} (place {place})")
+    if n_strings:
+        raise ValueError("labels mix strings and numbers: make them all of one kind")
+    array = np.asarray(list(labels))
+    if array.dtype.kind not in "biu" and all(isinstance(label, Integral) for label in labels):
+        raise ValueError("y has labels that are too large: whole numbers must fit in 64 bits")
+    return array
+
+
+def _read_multiclass(y: Sequence[Any] | NDArray[Any]) -> Targets:
     labels = as_label_array(y)
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise ValueError("Unknown label type: continuous. Labels are whole numbers or strings.")

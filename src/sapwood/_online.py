@@ -78,7 +78,7 @@ class OnlineClassifier(SapwoodClassifier):
             raise ValueError(
                 f"y has {len(targets.classes)} columns, but learning began with {len(self.classes_)}"
             )
-        announced = targets.classes[:0] if classes is None else as_label_array(np.asarray(classes))
+        announced = targets.classes[:0] if classes is None else as_label_array(classes)
         self._check_same_kind(targets.classes, announced, targets.classes[:0] if is_new else self.classes_)
         if is_new:
             self._start()
@@ -99,6 +99,9 @@ class OnlineClassifier(SapwoodClassifier):
     def _check_same_kind(*labels: NDArray[Any]) -> None:
         if len({array.dtype.kind == "U" for array in labels if len(array)}) > 1:
             raise ValueError("labels mix strings and numbers: make them all of one kind")
+        dtypes = {array.dtype for array in labels if len(array)}
+        if {dtype.kind for dtype in dtypes} == {"i", "u"} and np.result_type(*dtypes).kind == "f":
+            raise ValueError("labels mix int64 and uint64: make them all of one dtype")
 
     def _known(self, targets: Targets) -> Targets:
         """The same targets with codes by order of arrival; new labels are added to `classes_`."""
@@ -117,8 +120,21 @@ class OnlineClassifier(SapwoodClassifier):
             return
         self._code_of.update((label, code) for code, label in enumerate(new, start=len(self._code_of)))
         added = np.array(new, dtype=None if labels.dtype.kind == "U" else labels.dtype)
-        self.classes_ = np.concatenate([self.classes_, added]) if len(self.classes_) else added
+        self.classes_ = _appended(self.classes_, added) if len(self.classes_) else added
 
     def _note_labels(self) -> None:
         """Rebuild what `partial_fit` needs to know of `classes_`: after `fit` and after loading."""
         self._code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
+
+
+def _appended(labels: NDArray[Any], added: NDArray[Any]) -> NDArray[Any]:
+    """Labels one after the other. What lies behind them in memory is room for more, so that one more costs no copy."""
+    dtype = np.result_type(labels, added)
+    n = len(labels) + len(added)
+    room = labels.base
+    is_room = isinstance(room, np.ndarray) and room.flags.writeable and room.ctypes.data == labels.ctypes.data
+    if room is None or not is_room or room.dtype != dtype or len(room) < n:  # a mapped file, say, is no room
+        room = np.empty(2 * n, dtype=dtype)
+        room[: len(labels)] = labels
+    room[len(labels) : n] = added
+    return room[:n]

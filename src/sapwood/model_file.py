@@ -25,17 +25,16 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import _core
+from sapwood._replacing import replacing
 
 __all__ = [
     "FORMAT_VERSION",
@@ -137,6 +136,7 @@ def write(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = Path(folder.name, "oak.model")
     >>> weights, labels = np.ones((2, 3), dtype=np.float32), np.array(["elm", "ash"])
@@ -160,9 +160,10 @@ def write(
         "metadata": dict(metadata or {}),
         "checksums": {name: _digits(checksum(array)) for name, array in laid_out.items()},
     }
-    _replace(
-        Path(path), [_header(description, laid_out), *(_bytes_of(array).data for array in laid_out.values())]
-    )
+    header = _header(description, laid_out)
+    with replacing(path) as file:
+        file.write(header)
+        file.writelines(_bytes_of(array).data for array in laid_out.values())
 
 
 def read(path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = True) -> ModelFile:
@@ -250,30 +251,6 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(
         f"a model file cannot hold {value!r} of type {type(value).__name__}: JSON has no such thing"
     )
-
-
-def _replace(path: Path, pieces: list[bytes | memoryview]) -> None:
-    """Write the pieces to a new file beside `path`, then rename it to `path`."""
-    temporary = path.parent / f".sapwood-{secrets.token_hex(8)}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_folder(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in the folder outlast a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- reading ---------------------------------------------------------------------------------------------

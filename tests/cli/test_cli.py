@@ -2,13 +2,16 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
+import threading
 from typing import Literal
 
 import pytest
 from typer.testing import CliRunner
 
+import sapwood
 from sapwood.cli import build_app
 from sapwood.cli.methods import Method, method_name, methods, parameter_help
 
@@ -31,10 +34,14 @@ def jsonl(label="label", labels=COLOURS, text="text"):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def app():
+    return build_app()
+
+
+@pytest.fixture
+def run(app, tmp_path, monkeypatch):
     """Run the command in a new directory."""
     monkeypatch.chdir(tmp_path)
-    app = build_app()
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
@@ -183,6 +190,45 @@ def test_svmlight_labels_stay_as_they_are_written(run, written, label):
     assert succeeded(run("predict", "a.model", data, "-k", 1)).startswith(f"{label}\t")
 
 
+def test_svmlight_with_any_number_of_labels(run, written):
+    data = written("train.svm", "1 1:1\n0,2 2:1\n 3:1\n1 1:1\n")
+    succeeded(run("train", "label-tree", data, "-o", "a.model"))
+    assert json.loads(succeeded(run("evaluate", "a.model", data, "--json")))["P@1"] == 0.75
+    assert succeeded(run("predict", "a.model", written("bare.svm", "1:1\n"), "-k", 1)).startswith("1\t")
+    failed(run("predict", "a.model", written("bad.svm", "0,2 2:1\n1 x:1\n")), 1, "bad.svm, line 2, column 3")
+    failed(run("predict", "a.model", written("bad.svm", "-1 2:1\n1 x:1\n")), 1, "bad.svm, line 2, column 3")
+
+
+@pytest.mark.parametrize("name", ["train.svm", "train.xmc", "train.jsonl", "train.svm.gz", "train.jsonl.gz"])
+def test_standard_input(app, run, written, tmp_path, name):
+    content = {"svm": svmlight(), "xmc": xmc(), "jsonl": jsonl()}[name.split(".")[1]]
+    data = (tmp_path / written(name, content)).read_bytes()
+    succeeded(CliRunner().invoke(app, ["train", "label-tree", "-", "-o", "a.model"], input=data))
+    from_file = succeeded(run("predict", "a.model", name))
+    result = CliRunner().invoke(app, ["predict", "a.model", "-", "-o", "-"], input=data)
+    assert succeeded(result) == from_file
+    failed(
+        CliRunner().invoke(app, ["predict", "a.model", "-"], input=data[:-9] + b"\xff:"), 1, "standard input"
+    )
+
+
+def test_pipes(run, written, tmp_path):
+    """A pipe can be read once: nothing may be lost to a first look at it."""
+    os.mkfifo(tmp_path / "pipe")
+    data = svmlight() * 10_000
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(data))
+    writer.start()
+    result = run("train", "label-tree", "pipe", "-o", "a.model")
+    writer.join()
+    succeeded(result)
+    assert f"{N_ROWS * 10_000:,} examples" in result.stderr
+    succeeded(run("predict", "a.model", written("train.svm", svmlight()), "-o", "/dev/null"))
+
+
+def test_version(run):
+    assert succeeded(run("--version")) == f"sapwood {sapwood.__version__}\n"
+
+
 def test_info(run, text_model):
     facts = json.loads(succeeded(run("info", text_model, "--json")))
     assert facts["estimator"] == "LabelTreeClassifier"
@@ -245,7 +291,7 @@ def test_help_without_a_command(run, words):
             "text.jsonl:1: no field 'text', only 'body', 'label'",
         ),
         ("text.jsonl", '{"text": 1, "label": "b"}\n', "text.jsonl:1: field 'text' must be a string"),
-        ("label.jsonl", '{"text": "a"}\n', "label.jsonl:1: no field 'labels'"),
+        ("label.jsonl", '{"text": "a"}\n', "label.jsonl:1: no field 'label'"),
         ("label.jsonl", '{"text": "a", "label": 1.5}\n', "label.jsonl:1: field 'label' must hold"),
         ("label.jsonl", '{"text": "a", "label": true}\n', "label.jsonl:1: field 'label' must hold"),
         ("label.jsonl", f'{{"text": "a", "label": {2**63}}}\n', "label.jsonl:1: field 'label' must hold"),
@@ -315,14 +361,12 @@ def test_corrupt_model(run, tmp_path, text_model):
 
 
 def test_an_estimator_that_refuses_its_options(run, written):
-    failed(
-        run("train", "label-tree", written("train.svm", svmlight()), "-o", "a", "--arity", "0"), 1, "arity"
-    )
+    train = ("train", "label-tree", written("train.svm", svmlight()), "-o", "a")
+    failed(run(*train, "--arity", "0"), 1, "arity")
+    failed(run("train", "label-tree", written("bad.svm", "nonsense"), "-o", "a", "--arity", "0"), 1, "arity")
 
 
 def test_interrupted(run, written, monkeypatch, tmp_path):
-    import sapwood
-
     def interrupted(self, X, y):
         raise KeyboardInterrupt
 
@@ -391,14 +435,13 @@ class MadeUpClassifier:
         bits: Literal[16, 32] = 16,
         spells=None,
         either: int | str = 1,
+        rule: Literal["old"] | dict | None = "old",
     ):
         self.given = {"depth": depth, "low": low, "high": high, "loud": loud}
-        self.given |= {"kind": kind, "bits": bits, "spells": spells}
+        self.given |= {"kind": kind, "bits": bits, "spells": spells, "rule": rule}
 
 
 def test_every_public_classifier_is_a_method():
-    import sapwood
-
     classes = {name for name in sapwood.__all__ if name.endswith("Classifier")}
     assert {method.estimator.__name__ for method in methods()} == classes
     assert {"label-tree", "one-vs-all"} <= {method.name for method in methods()}
@@ -431,9 +474,10 @@ def test_help_comes_from_the_docstring():
 def test_options_from_a_signature(monkeypatch, run, tmp_path):
     method = Method("made-up", MadeUpClassifier)
     options = method.options()
-    assert list(options) == ["depth", "low", "high", "loud", "kind", "bits", "spells", "either"]
+    assert list(options) == ["depth", "low", "high", "loud", "kind", "bits", "spells", "either", "rule"]
     (tmp_path / "spells.json").write_text('[["a"], ["b"]]')
     typed = {"depth": 5, "low": None, "kind": "black", "bits": "32", "spells": tmp_path / "spells.json"}
+    typed["rule"] = "none"
     given = method.create(options, typed).given
     assert given == {
         "depth": 5,
@@ -443,6 +487,7 @@ def test_options_from_a_signature(monkeypatch, run, tmp_path):
         "kind": "black",
         "bits": 32,
         "spells": [["a"], ["b"]],
+        "rule": None,
     }
 
 

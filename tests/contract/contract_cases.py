@@ -51,7 +51,6 @@ WEIGHTS_REPEAT = (
     "an integer weight and so many copies of the row have one optimum, but the solver stops within `tol` of it: the "
     "check compares seven digits"
 )
-NAMED_WEIGHTS = "class_weight names a rule for all labels; weights of single labels are not taken"
 EXPECTED_FAILURES = {
     name: {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
@@ -67,7 +66,9 @@ EXPECTED_FAILURES = {
     )
 }
 for name in ("AnnotationTreeClassifier", "PowersetTreeClassifier"):
-    EXPECTED_FAILURES[name]["check_class_weight_classifiers"] = NAMED_WEIGHTS
+    EXPECTED_FAILURES[name]["check_class_weight_classifiers"] = (
+        "class_weight weighs the two answers of a node; weights of single labels are not taken"
+    )
 EXPECTED_FAILURES["FastXMLClassifier"] = {
     f"check_sample_weight_equivalence_on_{form}_data": "rows are drawn in a random order: twice the row draws otherwise"
     for form in ("dense", "sparse")

@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from contract_cases import (
@@ -172,6 +173,7 @@ def test_lists_of_strings_with_repeats_and_empty_rows(estimator):
     assert answers(same, X) == answers(plain, X)
     lists[3] = lists[50] = []
     model = clone(estimator).fit(X, lists)
+    assert answers(clone(estimator).fit(X, pd.Series(lists)), X) == answers(model, X)
     predicted = model.predict(X)
     assert len(predicted) == X.shape[0]
     assert all(row.dtype == NAMES.dtype for row in predicted)

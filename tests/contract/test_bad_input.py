@@ -169,12 +169,14 @@ def bad_targets():
     yield "complex", CODES.astype(complex), "label"
     yield "dates", CODES.astype("datetime64[s]"), "label"
     yield "bytes", CODES.astype("S"), "label|bytes"
-    yield "None among strings", ["oak", None] * (n // 2), "label"
-    yield "None among numbers", [1, None] * (n // 2), "label"
+    yield "None among strings", ["oak", None] * (n // 2), "labels must .* not None .*1"
+    yield "None among numbers", [1, None] * (n // 2), "labels must .* not None .*1"
+    yield "NaN among strings", ["oak", np.nan] * (n // 2), "labels must .* not nan .*1"
+    yield "numbers of 65 bits", [2**63, -1] * (n // 2), "64 bits"
     yield "strings among numbers", ["oak", 1] * (n // 2), "mix"
     yield "strings among numbers in objects", np.array(["oak", 1] * (n // 2), dtype=object), "mix"
     yield "strings among numbers in lists", [["oak"], [1]] * (n // 2), "mix"
-    yield "numbers too large", [2**70] * n, "label"
+    yield "numbers too large", [2**70] * n, "64 bits"
     yield "lists without labels", [[]] * n, "no labels"
     yield "lists in lists", [[[1]], [[2]]] * (n // 2), "1d|label|inhomogeneous|shape"
     yield "lists and labels", [[1], 2] * (n // 2), "label|inhomogeneous|sequence"
@@ -281,18 +283,19 @@ def test_score_of_other_lengths(estimator):
     model = clone(estimator).fit(X, CODES)
     with pytest.raises(ValueError, match="rows"):
         model.score(X, CODES[:-1])
-    with pytest.raises((ValueError, TypeError)):
-        model.score(X, CODES, sample_weight=np.ones(3))
+    for bad in (np.ones(3), np.zeros(len(CODES)), -np.ones(len(CODES)), np.full(len(CODES), np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.score(X, CODES, sample_weight=bad)
     assert model.score(X, CODES.astype(str)) == 0
 
 
 @every_estimator
 def test_save_where_nothing_can_be(estimator, tmp_path):
     model = clone(estimator).fit(X, CODES)
-    with pytest.raises(OSError, match="No such file"):
-        model.save(tmp_path / "no" / "such" / "folder")
-    with pytest.raises(OSError, match=r"."):
-        model.save(tmp_path)
+    for path, message in [(tmp_path / "no" / "such" / "folder", "No such file"), (tmp_path, "directory")]:
+        with pytest.raises(OSError, match=message) as raised:
+            model.save(path)
+        assert raised.value.filename == str(path)
     assert answers(model, X)
 
 

@@ -1,5 +1,6 @@
 """What every estimator with `partial_fit` keeps to: labels may appear at any time, and learning is a loop over rows."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -85,6 +86,19 @@ def test_labels_are_known_by_their_first_row(estimator):
 
 
 @every_online
+def test_labels_seen_earlier_stay_as_they_were(estimator):
+    """`classes_` grows in place: neither what was handed out before nor a copy may notice."""
+    model = clone(estimator).partial_fit(X[:20], LATE[:20].astype(str))
+    model.partial_fit(X[20:40], [f"{code} again" for code in LATE[20:40]])
+    before, names = model.classes_, model.classes_.tolist()
+    other = pickle.loads(pickle.dumps(model)).partial_fit(X[:1], ["other"])
+    model.partial_fit(X[:2], ["new", "newer"])
+    assert before.tolist() == names
+    assert model.classes_.tolist() == [*names, "new", "newer"]
+    assert other.classes_.tolist() == [*names, "other"]
+
+
+@every_online
 def test_a_refused_call_changes_nothing(estimator, tmp_path):
     model = clone(estimator).partial_fit(X[:40], LATE[:40])
     before = tensors(model, tmp_path), model.progressive_loss_, model.classes_.tolist()
@@ -95,8 +109,9 @@ def test_a_refused_call_changes_nothing(estimator, tmp_path):
         (X[40:], LATE[:3]),
         (X[40:, :5], LATE[40:]),
         (X[40:], LATE[40:].astype(str)),
+        (X[40:], LATE[40:].astype(np.uint64)),
     ):
-        with pytest.raises(ValueError, match=r"NaN|samples|features|strings"):
+        with pytest.raises(ValueError, match=r"NaN|samples|features|strings|uint64"):
             model.partial_fit(rows, labels)
         assert (tensors(model, tmp_path), model.progressive_loss_, model.classes_.tolist()) == before
 

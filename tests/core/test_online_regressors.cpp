@@ -130,7 +130,7 @@ TEST(a_bank_comes_back_from_its_arrays) {
     exact_kernels().learn_lanes(bank.weights(), bank.squares(), {lines.data(), row.path_values.data(), 2}, pushes.data(), 0.5f);
   }
   OnlineBank again(rule);
-  CHECK(again.restore(bank.keys(), bank.weights(), bank.squares()));
+  CHECK(again.restore(bank.keys(), bank.weights() + 16, bank.squares() + 16));
   CHECK(again.n_lines() == bank.n_lines());
   std::array<float, 16> a{}, b{};
   for (const auto& [from, scores] : {std::pair<const OnlineBank*, float*>{&bank, a.data()}, {&again, b.data()}}) {

@@ -227,6 +227,7 @@ PARAMETERS = {
     "min_beam_share": [-0.1, 1.1, None, np.nan],
     "preset": ["oak", 1],
     "class_weight": ["heavy", {0: 0}, 3],
+    "normalize": ["no", 1, None],
     "n_jobs": [0, 1.5],
     "random_state": ["oak", -1],
 }

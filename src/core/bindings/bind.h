@@ -5,10 +5,12 @@
 
 namespace sapwood::bindings {
 
+void bind_balanced_tree(nanobind::module_& m);
 void bind_budgeted(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_tree(nanobind::module_& m);
 void bind_linear_trees(nanobind::module_& m);
+void bind_lom_tree(nanobind::module_& m);
 void bind_one_vs_all(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 

@@ -33,7 +33,7 @@ void run_interruptible(const nb::object& progress, Work work) {
   std::exception_ptr asked_to_stop;
   {
     const nb::gil_scoped_release no_gil;
-    std::jthread worker([&] {
+    std::thread worker([&] {
       try {
         work(monitor);
       } catch (...) {
@@ -58,6 +58,8 @@ void run_interruptible(const nb::object& progress, Work work) {
       }
       lock.lock();
     }
+    lock.unlock();
+    worker.join();
   }
   if (asked_to_stop) std::rethrow_exception(asked_to_stop);
   if (failure) std::rethrow_exception(failure);

@@ -128,6 +128,7 @@ void bind_rows(nb::module_& m) {
       .def_static("dense", &RowsView::dense, nb::arg("values"))
       .def_prop_ro("n_rows", &RowsView::n_rows)
       .def_prop_ro("n_columns", &RowsView::n_columns)
+      .def_prop_ro("is_dense", &RowsView::is_dense)
       .def("check", &RowsView::check, "Raise ValueError if a value is not finite or an index out of range.")
       .def("ascends", &RowsView::ascends, "Whether the columns of every row ascend, none named twice.");
 }

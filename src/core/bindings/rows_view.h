@@ -23,6 +23,8 @@ class RowsView {
     return std::visit([](const auto& x) { return x.n_columns; }, view_);
   }
 
+  [[nodiscard]] bool is_dense() const { return std::holds_alternative<DenseRows>(view_); }
+
   // Throws ValueError that names row and column of the first value that is not finite or index out of range.
   void check() const;
 

@@ -129,9 +129,9 @@ bool OnlineBank::restore(std::span<const uint64_t> keys, const float* weights, c
     if (there != kNothing) return false;
     add(key);
   }
-  std::copy_n(weights, n_lines_ * kWidth, weights_.get());
-  std::fill_n(weights_.get(), kWidth, 0.0f);  // kNothing, whatever a file says
-  if (rule_.adagrad) std::copy_n(squares, n_lines_ * kWidth, squares_.get());
+  const int64_t n = (n_lines_ - kConstant) * kWidth;
+  std::copy_n(weights, n, weights_.get() + kConstant * kWidth);
+  if (rule_.adagrad) std::copy_n(squares, n, squares_.get() + kConstant * kWidth);
   return true;
 }
 

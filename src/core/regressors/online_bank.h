@@ -54,7 +54,7 @@ class OnlineBank {
   [[nodiscard]] const std::vector<uint64_t>& keys() const { return keys_; }
   [[nodiscard]] size_t bytes() const;
 
-  // Takes back what keys(), weights() and squares() gave; false if a feature stands twice.
+  // Takes back keys(), and weights() and squares() from the constant's line on; false if a feature stands twice.
   [[nodiscard]] bool restore(std::span<const uint64_t> keys, const float* weights, const float* squares);
 
  private:

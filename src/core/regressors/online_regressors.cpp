@@ -115,22 +115,36 @@ const float* OnlineRegressors::dense_scores(Place at, OnlineWork& work) const {
   return work.scores.data();
 }
 
-// The scores of a bank whose lines are in the work.
-void OnlineRegressors::read(int32_t bank, bool writable, OnlineWork& work) const {
-  work.scores.fill(0.0f);
-  exact_kernels().add_scores(pages_[static_cast<size_t>(bank)].bank.weights(), work.entries(), work.scores.data());
+void OnlineRegressors::found(int32_t bank, bool writable, OnlineWork& work) const {
   work.bank = bank;
+  work.scored = false;
   work.writable = writable;
   work.version = version_;
+}
+
+// The scores of the bank whose lines are in the work.
+void OnlineRegressors::read(OnlineWork& work) const {
+  work.scores.fill(0.0f);
+  exact_kernels().add_scores(pages_[static_cast<size_t>(work.bank)].bank.weights(), work.entries(), work.scores.data());
+  work.scored = true;
+}
+
+void OnlineRegressors::prefetch(int32_t node, const OnlineWork& work) const {
+  if (!dense_) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch(work.row);
+}
+
+void OnlineRegressors::look_up(int32_t node, OnlineWork& work) const {
+  const Place at = place(node);
+  if (dense_ || is_here(at.bank, work)) return;
+  pages_[static_cast<size_t>(at.bank)].bank.find(work.row, work.lines.data());
+  found(at.bank, false, work);
 }
 
 const float* OnlineRegressors::scores(int32_t node, OnlineWork& work) const {
   const Place at = place(node);
   if (dense_) return dense_scores(at, work);
-  if (!is_here(at.bank, work)) {
-    pages_[static_cast<size_t>(at.bank)].bank.find(work.row, work.lines.data());
-    read(at.bank, false, work);
-  }
+  look_up(node, work);
+  if (!work.scored) read(work);
   return work.scores.data() + at.lane;
 }
 
@@ -139,8 +153,9 @@ const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
   if (dense_) return dense_scores(at, work);
   if (!is_here(at.bank, work) || !work.writable) {
     pages_[static_cast<size_t>(at.bank)].bank.find_or_add(work.row, work.lines.data());
-    read(at.bank, true, work);
+    found(at.bank, true, work);
   }
+  if (!work.scored) read(work);
   return work.scores.data() + at.lane;
 }
 
@@ -163,8 +178,108 @@ float OnlineRegressors::learn(int32_t node, int which, double target, double wei
   return after;
 }
 
+const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, OnlineWork& work) {
+  const Place at = place(node);
+  if (dense_) {
+    DenseRow& row = rows_[static_cast<size_t>(at.bank)];
+    for (int w = 0; w < width_; ++w) {
+      float* const squares = rule_.adagrad ? row.squares.get() + w * stride() : nullptr;
+      work.scores[static_cast<size_t>(w)] = exact_kernels().dense_learn(row.weights.get() + w * stride(), squares, work.row.values.data(),
+                                                                        stride(), pushes[w], rule_.step);
+    }
+    return work.scores.data();
+  }
+  scores_to_learn(node, work);
+  alignas(64) std::array<float, 16> all{};
+  std::copy_n(pushes, width_, all.begin() + at.lane);
+  OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
+  exact_kernels().learn_lanes(bank.weights(), bank.squares(), work.entries(), all.data(), rule_.step);
+  read(work);
+  return work.scores.data() + at.lane;
+}
+
+OnlineRegressors::Arrays<OnlineRegressors::Owned> OnlineRegressors::arrays() const {
+  Arrays<Owned> out;
+  std::vector<int32_t> number(pages_.size(), -1);
+  out.bank_lines.push_back(0);
+  for (const Place at : places_) {
+    out.lanes.push_back(at.bank < 0 ? -1 : at.lane);
+    if (at.bank < 0 || dense_) {
+      out.banks.push_back(at.bank < 0 ? -1 : 0);
+      if (at.bank < 0) continue;
+      const DenseRow& row = rows_[static_cast<size_t>(at.bank)];
+      const int64_t n = stride() * width_;
+      out.weights.insert(out.weights.end(), row.weights.get(), row.weights.get() + n);
+      if (rule_.adagrad) out.squares.insert(out.squares.end(), row.squares.get(), row.squares.get() + n);
+      continue;
+    }
+    int32_t& bank_number = number[static_cast<size_t>(at.bank)];
+    if (bank_number < 0) {
+      bank_number = static_cast<int32_t>(out.bank_lines.size()) - 1;
+      const OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
+      constexpr int64_t first = OnlineBank::kConstant * kExactLanes;
+      const int64_t end = bank.n_lines() * kExactLanes;
+      out.keys.push_back(0);
+      out.keys.insert(out.keys.end(), bank.keys().begin(), bank.keys().end());
+      out.weights.insert(out.weights.end(), bank.weights() + first, bank.weights() + end);
+      if (rule_.adagrad) out.squares.insert(out.squares.end(), bank.squares() + first, bank.squares() + end);
+      out.bank_lines.push_back(static_cast<int64_t>(out.keys.size()));
+    }
+    out.banks.push_back(bank_number);
+  }
+  return out;
+}
+
+bool OnlineRegressors::restore_page(const Arrays<View>& arrays, size_t bank) {
+  const int64_t first = arrays.bank_lines[bank], end = arrays.bank_lines[bank + 1];
+  if (first >= end || end > static_cast<int64_t>(arrays.keys.size())) return false;
+  const auto keys = arrays.keys.subspan(static_cast<size_t>(first + 1), static_cast<size_t>(end - first - 1));
+  const float* const squares = rule_.adagrad ? arrays.squares.data() + first * kExactLanes : nullptr;
+  pages_.emplace_back(rule_);
+  return pages_.back().bank.restore(keys, arrays.weights.data() + first * kExactLanes, squares);
+}
+
+bool OnlineRegressors::restore(const Arrays<View>& arrays, int64_t n_nodes) {
+  const auto n_banks = static_cast<int64_t>(arrays.bank_lines.size()) - 1;
+  const auto n_lines = static_cast<int64_t>(arrays.keys.size());
+  if (static_cast<int64_t>(arrays.banks.size()) > n_nodes || arrays.lanes.size() != arrays.banks.size() || n_banks < 0) return false;
+  const int64_t n_rows = std::ssize(arrays.banks) - std::count(arrays.banks.begin(), arrays.banks.end(), -1);
+  const int64_t n_floats = dense_ ? n_rows * stride() * width_ : n_lines * kExactLanes;
+  if (std::ssize(arrays.weights) != n_floats || std::ssize(arrays.squares) != (rule_.adagrad ? n_floats : 0)) return false;
+  if (arrays.bank_lines[0] != 0 || arrays.bank_lines[static_cast<size_t>(n_banks)] != n_lines || (dense_ && n_banks != 0)) return false;
+  for (int64_t bank = 0; bank < n_banks; ++bank) {
+    if (!restore_page(arrays, static_cast<size_t>(bank))) return false;
+  }
+  places_.resize(arrays.banks.size());
+  int64_t row = 0;
+  for (size_t node = 0; node < arrays.banks.size(); ++node) {
+    const int32_t bank = arrays.banks[node], lane = arrays.lanes[node];
+    if (bank == -1) continue;
+    if (dense_) {
+      add_row(static_cast<int32_t>(node));
+      DenseRow& to = rows_.back();
+      const int64_t n = stride() * width_;
+      std::copy_n(arrays.weights.data() + row * n, n, to.weights.get());
+      if (rule_.adagrad) std::copy_n(arrays.squares.data() + row * n, n, to.squares.get());
+      ++row;
+      continue;
+    }
+    if (bank < 0 || bank >= n_banks || lane < 0 || lane % width_ != 0 || lane / width_ >= capacity()) return false;
+    Page& page = pages_[static_cast<size_t>(bank)];
+    int32_t& slot = page.nodes[static_cast<size_t>(lane / width_)];
+    if (slot >= 0) return false;
+    slot = static_cast<int32_t>(node);
+    ++page.n_nodes;
+    places_[node] = {bank, lane};
+  }
+  return std::all_of(pages_.begin(), pages_.end(), [](const Page& page) { return page.n_nodes > 0; });
+}
+
 size_t OnlineRegressors::bytes() const {
-  if (dense_) return (rows_.size() - free_.size()) * static_cast<size_t>(stride() * width_) * sizeof(float) * (rule_.adagrad ? 2 : 1);
+  if (dense_) {
+    const auto n_rows = rows_.size() - free_.size();
+    return n_rows * static_cast<size_t>(stride() * width_) * sizeof(float) * (rule_.adagrad ? 2 : 1);
+  }
   size_t sum = 0;
   for (const Page& page : pages_) sum += page.bank.bytes();
   return sum;

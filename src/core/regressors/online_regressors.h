@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "regressors/online_bank.h"
@@ -21,6 +22,7 @@ struct OnlineWork {
   OnlineRow row;
   std::vector<int32_t> lines;                // of the bank below
   int32_t bank = -1;                         // the bank whose lines and scores are here
+  bool scored = false;                       // its scores are here, not its lines only
   bool writable = false;                     // all its lines are there
   uint64_t version = 0;                      // of the pages, when it was read
   alignas(64) std::array<float, 16> scores;  // of its lanes
@@ -63,17 +65,41 @@ class OnlineRegressors {
 
   // What the node's routers say of the row: `width` scores, there until the next call.
   [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
+  [[nodiscard]] float score(int32_t node, OnlineWork& work) const { return *scores(node, work); }
   // The same for who will learn: lines that are missing are made.
-  [[nodiscard]] const float* scores_to_learn(int32_t node, OnlineWork& work);
+  const float* scores_to_learn(int32_t node, OnlineWork& work);
 
   // One step of one of the node's routers towards -1 or +1; its score after it.
   float learn(int32_t node, int which, double target, double weight, OnlineWork& work);
+  // One step of all of them, each pushed by its own (rule.h), 0 not to learn; their scores after it.
+  const float* learn_all(int32_t node, const float* pushes, OnlineWork& work);
+
+  // For many rows at a time: asks for what look_up reads, then look_up asks for what scores() will read.
+  void prefetch(int32_t node, const OnlineWork& work) const;
+  void look_up(int32_t node, OnlineWork& work) const;
 
   struct Place {
     int32_t bank = -1;  // dense: the number of the rows of weights; -1: none
     int32_t lane = 0;   // the first of `width`
   };
   [[nodiscard]] Place place(int32_t node) const { return places_[static_cast<size_t>(node)]; }
+  [[nodiscard]] bool has(int32_t node) const { return static_cast<size_t>(node) < places_.size() && place(node).bank >= 0; }
+
+  // All that has been learned. Banks are numbered by the first of their nodes.
+  template <template <class> class List>
+  struct Arrays {
+    List<int32_t> banks, lanes;    // by node, as in Place; dense: banks alone, 0 for a node that has routers, else -1
+    List<int64_t> bank_lines;      // sparse: where the lines of each bank begin, and the end of the last
+    List<uint64_t> keys;           // of each line; 0 for the constant, which is the first of its bank
+    List<float> weights, squares;  // of each line 16 or, dense, of each node that has routers `width` rows; sgd: no squares
+  };
+  template <class T>
+  using Owned = std::vector<T>;
+  template <class T>
+  using View = std::span<const T>;
+  [[nodiscard]] Arrays<Owned> arrays() const;
+  // Takes them back for n_nodes nodes; false if they do not fit together. Must be as new.
+  [[nodiscard]] bool restore(const Arrays<View>& arrays, int64_t n_nodes);
 
   [[nodiscard]] const Rule& rule() const { return rule_; }
   [[nodiscard]] bool dense() const { return dense_; }
@@ -100,7 +126,9 @@ class OnlineRegressors {
   void split(int32_t bank, const std::array<int32_t, 16>& parents);
   const float* dense_scores(Place place, OnlineWork& work) const;
   [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
-  void read(int32_t bank, bool writable, OnlineWork& work) const;
+  void found(int32_t bank, bool writable, OnlineWork& work) const;
+  void read(OnlineWork& work) const;
+  bool restore_page(const Arrays<View>& arrays, size_t bank);
 
   Rule rule_;
   bool dense_;

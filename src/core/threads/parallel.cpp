@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -29,10 +30,14 @@ void parallel_for(int64_t n_tasks, int n_threads, Monitor& monitor,
   };
 
   const int n = static_cast<int>(std::min<int64_t>(std::max(n_threads, 1), std::max<int64_t>(n_tasks, 1)));
-  std::vector<std::jthread> helpers;
-  for (int thread = 1; thread < n; ++thread) helpers.emplace_back(run, thread);
+  std::vector<std::thread> helpers;
+  helpers.reserve(static_cast<size_t>(n - 1));
+  try {
+    for (int thread = 1; thread < n; ++thread) helpers.emplace_back(run, thread);
+  } catch (const std::system_error&) {  // there are no more to be had: those that there are do the work
+  }
   run(0);
-  helpers.clear();  // joins
+  for (std::thread& helper : helpers) helper.join();
   if (failure) std::rethrow_exception(failure);
   if (monitor.stopped()) throw Interrupted{};
 }

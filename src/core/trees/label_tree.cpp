@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 
 #include "aligned.h"
 #include "solvers/random.h"
@@ -290,6 +291,7 @@ class ForestTrainer {
     if (work.local_of.empty()) work.local_of.assign(static_cast<size_t>(X_.n_columns), -1);
     size_t entries = 0;
     for (const int32_t number : own.rows) entries += static_cast<size_t>(X_.row(number).count);
+    if (entries > INT32_MAX) throw std::length_error("a node below the root has more than 2^31 - 1 entries of X: raise arity");
     own.indices.reserve(entries);
     own.values.reserve(entries);
     for (const int32_t number : own.rows) {

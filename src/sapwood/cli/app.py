@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+import sapwood
 from sapwood.cli.console import OneLineErrors
 from sapwood.cli.evaluate import evaluate
 from sapwood.cli.info import info
@@ -17,16 +20,32 @@ def main() -> None:
     build_app()()
 
 
+def show_version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        print(f"sapwood {sapwood.__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
+]
+
+
 def build_app() -> typer.Typer:
     """Make the command, with all the methods that the package has now."""
     app = typer.Typer(
         name="sapwood",
         cls=OneLineErrors,
-        help="Classify among thousands to millions of labels.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+
+    @app.callback()
+    def options(version: Version = False) -> None:
+        """Classify among thousands to millions of labels."""
+
     train = typer.Typer(help="Learn a model from labelled examples.", no_args_is_help=True)
     for method in methods():
         train.command(method.name, help=method.summary)(train_command(method))

@@ -12,7 +12,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Examples, plain or gzip: svmlight; XMC (first line: rows, features, labels); "
-        "or JSON Lines (a name in .jsonl or .jsonl.gz) with a text and its label or labels.",
+        "or JSON Lines with a text and its label or labels. - is standard input.",
         show_default=False,
     ),
 ]

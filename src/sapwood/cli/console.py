@@ -21,6 +21,10 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 class OneLineErrors(TyperGroup):
     """Commands whose errors are one line, without a traceback."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the groups of commands first: one trains before one predicts."""
+        return sorted(self.commands, key=lambda name: not isinstance(self.commands[name], TyperGroup))
+
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command that was typed and exit with its code."""
         try:

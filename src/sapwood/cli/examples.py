@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +14,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from sapwood import io
 from sapwood.cli.console import status
-from sapwood.cli.files import open_data
+from sapwood.cli.files import STANDARD_STREAM, open_data, readable_again
 from sapwood.cli.json_lines import read_json_lines
 
 # Whole numbers below this are exact in float64.
@@ -23,7 +25,7 @@ EXACT = 2**53
 class Examples:
     """What one file holds: feature rows, or texts."""
 
-    source: Path
+    source: str
     kind: Literal["svmlight", "xmc", "jsonl"]
     rows: Any = None  # CSR
     texts: list[str] = field(default_factory=list)
@@ -37,32 +39,53 @@ def read_examples(
     path: Path, *, text_field: str = "text", label_field: str | None = None, with_labels: bool = True
 ) -> Examples:
     """Read svmlight, XMC or JSON Lines, plain or gzip."""
-    kind = _kind(path)
-    with status(f"reading {path}"):
+    name = "standard input" if path == STANDARD_STREAM else str(path)
+    with status(f"reading {name}"), readable_again(path) as file, _parse_errors_name(name):
+        kind = _kind(file, path.name, name)
         if kind == "jsonl":
-            texts, labels = read_json_lines(
-                path, text_field=text_field, label_field=label_field, with_labels=with_labels
-            )
-            examples = Examples(source=path, kind=kind, texts=texts, labels=labels)
+            with open_data(file, name) as lines:
+                texts, labels = read_json_lines(
+                    lines, name, text_field=text_field, label_field=label_field, with_labels=with_labels
+                )
+            examples = Examples(source=name, kind=kind, texts=texts, labels=labels)
         else:
-            rows, labels = io.read_xmc(path) if kind == "xmc" else _read_svmlight(path)
-            examples = Examples(source=path, kind=kind, rows=rows, labels=labels)
+            rows, labels = io.read_xmc(file) if kind == "xmc" else _read_svmlight(file)
+            examples = Examples(source=name, kind=kind, rows=rows, labels=labels)
     if not len(examples):
-        raise ValueError(f"{path}: the file has no rows")
+        raise ValueError(f"{name}: the file has no rows")
     return examples
 
 
-def _kind(path: Path) -> Literal["svmlight", "xmc", "jsonl"]:
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
+@contextmanager
+def _parse_errors_name(name: str) -> Iterator[None]:
+    """Let errors of the parsers call the file as the person does."""
+    try:
+        yield
+    except io.ParseError as error:
+        raise io.ParseError(name, error.line, error.column, error.message) from None
+
+
+def _kind(file: Path, file_name: str, name: str) -> Literal["svmlight", "xmc", "jsonl"]:
+    if file_name.endswith((".jsonl", ".jsonl.gz")):
         return "jsonl"
-    with open_data(path) as file:
-        header = file.readline(100).split()
+    with open_data(file, name) as lines:
+        begin = lines.readline(100)
+    if begin.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "jsonl"
+    header = begin.split()
     return "xmc" if len(header) == 3 and all(number.isdigit() for number in header) else "svmlight"
 
 
-def _read_svmlight(path: Path) -> tuple[csr_matrix, NDArray[Any]]:
-    """Read labels as the integers that they are in all but odd cases: 3, not 3.0."""
-    rows, labels = io.read_svmlight(path)
+def _read_svmlight(path: Path) -> tuple[csr_matrix, Any]:
+    """Read one label a row or, where a row has none or several, an indicator."""
+    try:
+        rows, labels = io.read_svmlight(path)
+    except io.ParseError as single:
+        try:
+            return io.read_svmlight(path, multilabel=True)
+        except io.ParseError as several:  # which way was meant? The one that reads further
+            raise max(several, single, key=lambda error: (error.line, error.column)) from None
+    # Integers as they are in all but odd cases: 3, not 3.0.
     whole = (labels == np.rint(labels)) & (np.abs(labels) < EXACT)
     return rows, labels.astype(np.int64) if whole.all() else labels
 

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from sapwood.cli.files import open_data
-
 INT64 = range(-(2**63), 2**63)
+LABEL_FIELDS = ("label", "labels")
 
 
 def read_json_lines(
-    path: Path, *, text_field: str, label_field: str | None, with_labels: bool
+    lines: Iterable[bytes], name: str, *, text_field: str, label_field: str | None, with_labels: bool
 ) -> tuple[list[str], Any]:
     """Read the texts and, `with_labels`, the labels: an array of one a row, or a list of lists.
+
+    Errors call the file `name`.
 
     Without a `label_field`, labels are in `label` or `labels`, whichever the first row has.
     Blank lines are passed over.
     """
     texts: list[str] = []
     labels: list[Any] = []
-    with open_data(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = _parse(line)
-                texts.append(_text(row, text_field))
-                if with_labels:
-                    label_field = label_field or ("label" if "label" in row else "labels")
-                    labels.append(_label(row, label_field))
-                    _check_alike(labels[0], labels[-1], label_field)
-            except ValueError as error:
-                raise ValueError(f"{path}:{number}: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = _parse(line)
+            texts.append(_text(row, text_field))
+            if with_labels:
+                label_field = label_field or next((name for name in LABEL_FIELDS if name in row), "label")
+                labels.append(_label(row, label_field))
+                _check_alike(labels[0], labels[-1], label_field)
+        except ValueError as error:
+            raise ValueError(f"{name}:{number}: {error}") from error
     if not with_labels:
         return texts, None
-    _check_one_kind(path, labels)
+    _check_one_kind(name, labels)
     return texts, labels if labels and isinstance(labels[0], list) else np.asarray(labels)
 
 
@@ -78,7 +78,7 @@ def _check_alike(first: Any, label: Any, name: str) -> None:
         raise ValueError(f"field {name!r} is a list in some rows and one label in others")
 
 
-def _check_one_kind(path: Path, labels: list[Any]) -> None:
+def _check_one_kind(name: str, labels: list[Any]) -> None:
     kinds = {type(one) for label in labels for one in (label if isinstance(label, list) else [label])}
     if len(kinds) > 1:
-        raise ValueError(f"{path}: some labels are strings and some are integers")
+        raise ValueError(f"{name}: some labels are strings and some are integers")

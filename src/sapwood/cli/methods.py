@@ -52,7 +52,7 @@ class Method:
         return self.estimator(**{name: options[name].read(value) for name, value in given.items()})
 
     def _option(self, parameter: inspect.Parameter, text: str) -> Option:
-        typed_as, read = _typed_as(parameter.annotation)
+        typed_as, read = _typed_as(parameter.annotation, parameter.default)
         default = DEFAULTS.get(parameter.name, parameter.default)
         if typed_as is Path or default is inspect.Parameter.empty:
             default = None
@@ -105,8 +105,9 @@ def _flag(name: str, typed_as: Any) -> str:
     return f"--{words}/--no-{words}" if typed_as is bool else f"--{words}"
 
 
-def _typed_as(annotation: Any) -> tuple[Any, Callable[[Any], Any]]:
+def _typed_as(annotation: Any, default: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Give the type that is typed for a parameter so annotated, and how to read its value from it."""
+    may_be_none = NoneType in get_args(annotation)
     kinds = set(get_args(annotation)) if get_origin(annotation) in (Union, UnionType) else {annotation}
     kinds.discard(NoneType)
     typeable = [kind for kind in kinds if get_origin(kind) is Literal or kind in (int, float, str, bool)]
@@ -115,6 +116,8 @@ def _typed_as(annotation: Any) -> tuple[Any, Callable[[Any], Any]]:
         return kind, kind
     if get_origin(kind) is Literal:
         choices = {str(choice): choice for choice in get_args(kind)}
+        if may_be_none and default is not None:  # else what is not typed is None
+            choices["none"] = None
         return Literal[tuple(choices)], choices.__getitem__
     return Path, _read_json
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
-import numpy as np
 import typer
 
+from sapwood._replacing import replacing
 from sapwood.cli.arguments import AsJson, Data, ModelFile, TextField
 from sapwood.cli.console import status
 from sapwood.cli.examples import read_examples
-from sapwood.cli.files import check_writable
+from sapwood.cli.files import STANDARD_STREAM, check_writable
 from sapwood.cli.model import load_model
-from sapwood.io.files import replacing
 
 TopK = Annotated[int, typer.Option("-k", min=1, help="How many labels a row.")]
 Output = Annotated[
@@ -40,7 +39,7 @@ def predict(
     text_field: TextField = "text",
 ) -> None:
     """Print the best labels of every row and their scores, a line a row: label, tab, score, tab, ..."""
-    if output is not None:
+    if output is not None and not _is_stream(output):
         check_writable(output)
     trained = load_model(model)
     examples = read_examples(data, text_field=text_field, with_labels=False)
@@ -48,15 +47,24 @@ def predict(
     with status("predicting"):
         labels, scores = trained.estimator.predict_topk(rows, k=min(k, len(trained.estimator.classes_)))
     write = _json_line if as_json else _tab_line
-    with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as file:
+    with _opened(output) as file:
         file.writelines(write(row).encode() for row in _ranked(labels, scores))
 
 
+def _is_stream(output: Path) -> bool:
+    """Whether it is written to and not replaced: /dev/stdout, say, or a pipe."""
+    return output == STANDARD_STREAM or (output.exists() and not output.is_file() and not output.is_dir())
+
+
+def _opened(output: Path | None) -> AbstractContextManager[BinaryIO]:
+    if output is None or output == STANDARD_STREAM:
+        return nullcontext(sys.stdout.buffer)
+    return output.open("wb") if _is_stream(output) else replacing(output)
+
+
 def _ranked(labels: Any, scores: Any) -> Iterator[Row]:
-    """Pair labels with scores; where a model had fewer than k to offer, the score is not finite."""
     for row_labels, row_scores in zip(labels.tolist(), scores.tolist(), strict=True):
-        pairs: Iterable[tuple[Any, float]] = zip(row_labels, row_scores, strict=True)
-        yield [(label, f"{score:.6g}") for label, score in pairs if np.isfinite(score)]
+        yield [(label, f"{score:.6g}") for label, score in zip(row_labels, row_scores, strict=True)]
 
 
 def _tab_line(row: Row) -> str:

@@ -43,6 +43,7 @@ def train_command(method: Method) -> Callable[..., None]:
     ) -> None:
         check_writable(output)
         estimator = method.create(options, typed)
+        estimator._check_parameters()  # before the data are read, which may take a while
         examples = read_examples(data, text_field=text_field, label_field=label_field)
         model, rows = _prepared(estimator, examples, ngrams)
         say(f"{method.name} learns from {rows.shape[0]:,} examples of {rows.shape[1]:,} features")

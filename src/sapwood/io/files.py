@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import BinaryIO, Protocol
 
 from sapwood import _core
+from sapwood._replacing import replacing
 from sapwood.io.errors import ParseError
 
 Path = str | os.PathLike[str]
@@ -81,25 +80,3 @@ def write_file(path: Path, blocks: Iterable[bytes]) -> None:
         # Neither a name nor a time in the header: the same data give the same file.
         with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as compressed:
             compressed.writelines(blocks)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` once it is complete and on the disk.
-
-    If the body raises, ``path`` is as it was.
-    """
-    target = os.path.realpath(path)  # a link stays, what it points to is replaced
-    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    file = open(temporary, "xb")  # noqa: SIM115 - closed before it is renamed
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(target):
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    finally:
-        with suppress(FileNotFoundError):  # as it should be
-            os.unlink(temporary)

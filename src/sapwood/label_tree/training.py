@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sapwood import _core
 from sapwood._labels import Targets
-from sapwood._parameters import check_choice, check_number, check_whole
+from sapwood._parameters import check_choice, check_flag, check_number, check_whole
 from sapwood._progress import Report
 from sapwood.label_tree.forest import Forest
 from sapwood.metrics import propensities
@@ -54,6 +54,7 @@ class Training:
         check_number("prune", self.prune, least=0)
         check_choice("weight_bits", self.weight_bits, (16, 32))
         check_class_weight(self.class_weight)
+        check_flag("normalize", self.normalize)
 
     def default_passes(self) -> int:
         """How many passes where the user does not say."""

@@ -59,7 +59,9 @@ class TextVectorizer:
         try:
             rows = tfidf.fit_transform(texts)
         except ValueError as error:
-            raise ValueError("the texts have no words to learn from") from error
+            raise ValueError(
+                f"the texts have no words to learn from: of two letters or more, in {min_df} texts or more"
+            ) from error
         self._tfidf = tfidf
         return rows
 

@@ -1,0 +1,277 @@
+#include "trees/lom_tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "trees/predict.h"
+
+namespace sapwood {
+
+namespace {
+
+using Kind = TreeEvent::Kind;
+
+constexpr int64_t kRowsATask = 256;
+constexpr size_t kRowsAtOnce = 16;  // as many wait for memory together
+
+}  // namespace
+
+LomTree::LomTree(const Options& options, bool dense, int64_t n_columns)
+    : options_(options), routers_(options.rule, dense, n_columns), nodes_(1) {}
+
+double LomTree::T() const {
+  if (options_.max_internal >= 0) return static_cast<double>(options_.max_internal);
+  return static_cast<double>(options_.internal_per_label) * static_cast<double>(n_labels_) - 1;
+}
+
+void LomTree::know(int32_t label) {
+  if (static_cast<size_t>(label) >= known_.size()) known_.resize(static_cast<size_t>(label) + 1);
+  if (known_[static_cast<size_t>(label)]) return;
+  known_[static_cast<size_t>(label)] = true;
+  ++n_labels_;
+}
+
+template <class Index>
+void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
+  if (weight == 0) return;
+  trace_.next_example();
+  know(label);
+  routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work_);
+  int32_t j = 0;
+  while (true) {
+    count(at(j), label, weight);
+    if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
+    j = train(j, label, weight);
+  }
+  at(j).C += weight;
+  update_c(j);
+}
+
+// l_j(y)++
+void LomTree::count(Node& j, int32_t label, double weight) {
+  const double l = j.counts.of(label).l += weight;
+  j.total += weight;
+  if (l > j.heaviest || (l == j.heaviest && label < j.heaviest_label)) {
+    j.heaviest = l;
+    j.heaviest_label = label;
+  }
+}
+
+// Trains the router of j and says where the example goes by its new score.
+int32_t LomTree::train(int32_t number, int32_t label, double weight) {
+  Node& j = at(number);
+  LomCount& y = j.counts.of(label);
+  const double E = j.n_sum > 0 ? j.m_sum / j.n_sum : 0.0;
+  const double e = y.n > 0 ? y.m / y.n : 0.0;
+  const double c = e < E ? -1.0 : 1.0;
+  trace_.add(Kind::target, {number}, {c});
+  const auto score = static_cast<double>(routers_.learn(number, 0, c, weight, work_));
+  y.n += weight;
+  y.m += weight * score;
+  j.n_sum += weight;
+  j.m_sum += weight * score;
+  if (score > 0) y.sent_right += weight;
+  const int32_t child = score > 0 ? j.right : j.left;
+  trace_.add(Kind::route, {number, child});
+  return child;
+}
+
+// Gives the leaf two children: new ones while t < T, else an orphan and its parent.
+bool LomTree::split(int32_t j) {
+  const double left_C = std::floor(at(j).C / 2);
+  if (left_C < at(j).floor) return false;
+  double floor = at(j).floor;
+  if (static_cast<double>(t_) < T()) {
+    create_children(j);
+  } else {
+    const int32_t s = orphan();
+    if (s < 0 || !(at(j).C - at(j).heaviest > options_.swap_resistance * (at(s).C + 1))) return false;  // inequality (2)
+    floor = std::max(floor, std::min(2 * (at(s).C + 1), left_C));
+    swap(j, s);
+  }
+  routers_.add(j, [this](int32_t v) { return at(v).parent; });
+  Node &left = at(at(j).left), &right = at(at(j).right);
+  left.floor = right.floor = floor;
+  left.C = left_C;
+  right.C = at(j).C - left_C;
+  update_c(at(j).left);
+  return true;
+}
+
+void LomTree::create_children(int32_t j) {
+  const auto left = static_cast<int32_t>(nodes_.size());
+  nodes_.resize(nodes_.size() + 2);
+  at(left).parent = at(left + 1).parent = j;
+  at(j).left = left;
+  at(j).right = left + 1;
+  ++t_;
+  trace_.add(Kind::split, {j, left, left + 1});
+}
+
+// The smallest leaf that has a grandparent, ties to the left; -1 if there is none.
+int32_t LomTree::orphan() const {
+  const Node& root = at(0);
+  if (root.leaf()) return -1;
+  const auto larger = [this](int32_t v) { return at(v).leaf() ? std::numeric_limits<double>::infinity() : at(v).C; };
+  if (at(root.left).leaf() && at(root.right).leaf()) return -1;
+  int32_t v = larger(root.left) <= larger(root.right) && !at(root.left).leaf() ? root.left : root.right;
+  while (!at(v).leaf()) v = at(at(v).left).C <= at(at(v).right).C ? at(v).left : at(v).right;
+  return v;
+}
+
+// Swap(v), figure 2.
+void LomTree::swap(int32_t v, int32_t s) {
+  const int32_t s_pa = at(s).parent;
+  const int32_t s_gpa = at(s_pa).parent;
+  const int32_t s_sib = at(s_pa).left == s ? at(s_pa).right : at(s_pa).left;
+  trace_.add(Kind::swap, {v, s, s_pa, s_gpa, s_sib}, {at(v).C, at(v).heaviest, at(s).C, at(0).C});
+  (at(s_gpa).left == s_pa ? at(s_gpa).left : at(s_gpa).right) = s_sib;
+  at(s_sib).parent = s_gpa;
+  update_c(s_sib);
+  set_node(s);
+  set_node(s_pa);
+  at(v).left = s;
+  at(v).right = s_pa;
+  at(s).parent = at(s_pa).parent = v;
+}
+
+// SetNode(v) on recycling: only the number of recycles stays, and the floor until it is set anew.
+void LomTree::set_node(int32_t v) {
+  if (!at(v).leaf()) routers_.remove(v);
+  const int32_t recycles = at(v).recycles + 1;
+  at(v) = {};
+  at(v).recycles = recycles;
+}
+
+// UpdateC(v).
+void LomTree::update_c(int32_t v) {
+  while (at(v).parent >= 0 && at(at(v).parent).C != at(v).C) {
+    v = at(v).parent;
+    at(v).C = std::min(at(at(v).left).C, at(at(v).right).C);
+  }
+}
+
+template <class Index>
+int32_t LomTree::leaf_of(Row<Index> row, Work& work) const {
+  routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work);
+  int32_t j = 0;
+  while (!at(j).leaf()) j = routers_.score(j, work) > 0 ? at(j).right : at(j).left;
+  return j;
+}
+
+// A leaf that no example has reached answers as its parent.
+int32_t LomTree::answering(int32_t leaf) const {
+  return at(leaf).total > 0 || at(leaf).parent < 0 ? leaf : at(leaf).parent;
+}
+
+template <class Index>
+int32_t LomTree::best_label(Row<Index> row, Work& work) const {
+  return at(answering(leaf_of(row, work))).heaviest_label;
+}
+
+std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top) const {
+  const Node& node = at(answering(leaf));
+  std::vector<LomCount> counts = node.counts.sorted();
+  const auto end = counts.begin() + std::min<std::ptrdiff_t>(top, std::ssize(counts));
+  std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
+    return a.l != b.l ? a.l > b.l : a.label < b.label;
+  });
+  std::vector<std::pair<int32_t, double>> ranking;
+  std::for_each(counts.begin(), end, [&](const LomCount& count) { ranking.emplace_back(count.label, count.l / node.total); });
+  return ranking;
+}
+
+template <class Rows>
+void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* scores, Monitor& monitor) const {
+  std::fill_n(labels, X.n_rows * top, -1);
+  std::fill_n(scores, X.n_rows * top, 0.0f);
+  parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
+    Work work;
+    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
+      const int32_t leaf = leaf_of(X.row(i), work);
+      const Node& node = at(answering(leaf));
+      if (node.heaviest_label < 0) continue;
+      if (top == 1) {
+        labels[i] = node.heaviest_label;
+        scores[i] = static_cast<float>(node.heaviest / node.total);
+        continue;
+      }
+      int64_t k = i * top;
+      for (const auto& [label, share] : ranking(leaf, top)) {
+        labels[k] = label;
+        scores[k++] = static_cast<float>(share);
+      }
+    }
+  });
+}
+
+template <class Index>
+std::pair<std::vector<LomTree::Step>, int32_t> LomTree::path(Row<Index> row) const {
+  Work work;
+  routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work);
+  std::vector<Step> steps;
+  int32_t j = 0;
+  while (!at(j).leaf()) {
+    const float margin = routers_.score(j, work);
+    const int32_t child = margin > 0 ? at(j).right : at(j).left;
+    steps.push_back({j, margin, child});
+    j = child;
+  }
+  return {steps, j};
+}
+
+// Whether the links make one binary tree of all nodes, every internal one with a router.
+bool LomTree::is_tree() const {
+  std::vector<int32_t> stack{0};
+  size_t met = 0;
+  while (!stack.empty() && met <= nodes_.size()) {
+    const int32_t v = stack.back();
+    const Node& node = at(v);
+    stack.pop_back();
+    ++met;
+    if (node.leaf() == routers_.has(v) || node.leaf() != (node.right < 0)) return false;
+    if (node.leaf()) continue;
+    for (const int32_t child : {node.left, node.right}) {
+      if (child <= 0 || child >= std::ssize(nodes_) || at(child).parent != v) return false;
+      stack.push_back(child);
+    }
+  }
+  return met == nodes_.size() && at(0).parent == -1;
+}
+
+bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers) {
+  if (nodes.empty() || !routers_.restore(routers, std::ssize(nodes))) return false;
+  nodes_ = std::move(nodes);
+  if (!is_tree()) return false;
+  t_ = std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.leaf(); });
+  for (Node& node : nodes_) {
+    node.heaviest = 0;
+    for (const LomCount& count : node.counts.sorted()) {
+      if (count.l > node.heaviest) {  // by label: the first of equals
+        node.heaviest = count.l;
+        node.heaviest_label = count.label;
+      }
+    }
+  }
+  for (const LomCount& count : at(0).counts.sorted()) know(count.label);
+  return true;
+}
+
+#define SAPWOOD_FOR_INDEX(Index)                                                            \
+  template void LomTree::learn_row(Row<Index>, int32_t, double);                            \
+  template int32_t LomTree::best_label(Row<Index>, Work&) const;                            \
+  template std::pair<std::vector<LomTree::Step>, int32_t> LomTree::path(Row<Index>) const;
+SAPWOOD_FOR_INDEX(int32_t)
+SAPWOOD_FOR_INDEX(int64_t)
+#undef SAPWOOD_FOR_INDEX
+
+#define SAPWOOD_FOR_ROWS(Rows) \
+  template void LomTree::predict_top(const Rows&, int32_t, int, int32_t*, float*, Monitor&) const;
+SAPWOOD_FOR_ROWS(CsrRows<int32_t>)
+SAPWOOD_FOR_ROWS(CsrRows<int64_t>)
+SAPWOOD_FOR_ROWS(DenseRows)
+#undef SAPWOOD_FOR_ROWS
+
+}  // namespace sapwood

@@ -1,0 +1,33 @@
+// The decisions of an online tree in their order, as src/sapwood/reference/records.py has them: for tests to compare.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sapwood {
+
+struct TreeEvent {
+  enum class Kind : int32_t { route, target, split, swap, stop, candidates, grow };
+  int64_t example;
+  Kind kind;
+  std::vector<int32_t> nodes, labels;
+  std::vector<double> numbers;
+};
+
+class Trace {
+ public:
+  void start() { wanted_ = true; }
+  void next_example() { ++example_; }
+  void add(TreeEvent::Kind kind, std::initializer_list<int32_t> nodes, std::initializer_list<double> numbers = {},
+           std::initializer_list<int32_t> labels = {}) {
+    if (wanted_) events_.push_back({example_, kind, nodes, labels, numbers});
+  }
+  [[nodiscard]] const std::vector<TreeEvent>& events() const { return events_; }
+
+ private:
+  bool wanted_ = false;
+  int64_t example_ = -1;
+  std::vector<TreeEvent> events_;
+};
+
+}  // namespace sapwood
