@@ -168,13 +168,22 @@ class CodingTreeClassifier(SapwoodClassifier):
 
     def _likely(self, rows: _core.Rows) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         return self.trees_.core.sets_by_search(
-            rows, beam=self.beam, slope=SLOPES[self.loss], normalize=self.normalize, n_threads=n_threads(self.n_jobs)
+            rows,
+            beam=self.beam,
+            slope=SLOPES[self.loss],
+            normalize=self.normalize,
+            n_threads=n_threads(self.n_jobs),
         )
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         beam = 1 if self._target_kind == "multiclass" else self.beam  # a leaf a label: k leaves are enough
         return self.trees_.core.top_by_search(
-            rows, k=k, beam=beam, slope=SLOPES[self.loss], normalize=self.normalize, n_threads=n_threads(self.n_jobs)
+            rows,
+            k=k,
+            beam=beam,
+            slope=SLOPES[self.loss],
+            normalize=self.normalize,
+            n_threads=n_threads(self.n_jobs),
         )
 
     def _n_reachable(self) -> int:

@@ -107,13 +107,12 @@ class BinaryRelevanceClassifier(WrappingClassifier):
         """
         self._check_parameters()
         rows, targets, weight = self._begin_fit(X, y, sample_weight)
-        seed = self._seed()
         is_joint = self.estimator is None or isinstance(self.estimator, OneVsAllClassifier)
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
             if is_joint:
-                estimators = [self._fit_jointly(rows, targets, weight, seed, report)]
+                estimators = [self._fit_jointly(rows, targets, weight, report)]
             else:
-                estimators = self._fit_apart(rows, targets, weight, seed, report)
+                estimators = self._fit_apart(rows, targets, weight, self._seed(), report)
         self.estimators_ = estimators
         self._is_joint = is_joint
         self._counts = targets.counts()
@@ -125,10 +124,9 @@ class BinaryRelevanceClassifier(WrappingClassifier):
         rows: _core.Rows,
         targets: Targets,
         weight: NDArray[np.float32] | None,
-        seed: int,
         report: Report | None,
     ) -> Any:
-        model = self._new(seed, n_jobs=self.n_jobs)
+        model = self._new(self.random_state, n_jobs=self.n_jobs)
         model._fit_targets(rows, targets.as_indicator(), weight, report)
         return model
 
@@ -193,15 +191,13 @@ class BinaryRelevanceClassifier(WrappingClassifier):
         return int(np.count_nonzero(self._counts))
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
-        model = self.estimators_[0] if self._is_joint else next(m for m in self.estimators_ if m is not None)
-        if not self._is_joint:
-            raise TypeError(
-                f"a model file cannot hold the {type(model).__name__} inside: pickle this model instead"
-            )
-        return {"counts": self._counts, **self._tensors_of(model)}
+        return {"counts": self._counts, **self._tensors_of(self.estimators_[0])}
 
     def _metadata(self) -> dict[str, Any]:
-        return self._metadata_of(self.estimators_[0]) if self._is_joint else {}
+        if not self._is_joint:
+            name = type(self.estimator).__name__
+            raise TypeError(f"a model file cannot hold a {name} for each label: pickle this model instead")
+        return self._metadata_of(self.estimators_[0])
 
     def _restore(self, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
         model = restored(tensors, metadata, self.n_features_in_)

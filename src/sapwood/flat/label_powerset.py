@@ -113,7 +113,7 @@ class LabelPowersetClassifier(WrappingClassifier):
         model = None
         with progress(f"{type(self).__name__}: {n_sets:,} label sets", self.verbose) as report:
             if n_sets > 1:
-                model = self._new(self._seed(), n_jobs=self.n_jobs)
+                model = self._new(self.random_state, n_jobs=self.n_jobs)
                 if isinstance(model, OneVsAllClassifier):
                     model._fit_targets(rows, one_a_row(set_of_row, n_sets), weight, report)
                 else:

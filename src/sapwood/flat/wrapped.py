@@ -43,7 +43,7 @@ class WrappingClassifier(SapwoodClassifier):
         ):
             raise ValueError(f"estimator must be a classifier of scikit-learn's kind, not {self.estimator!r}")
 
-    def _new(self, seed: int, **settings: Any) -> Any:
+    def _new(self, seed: int | np.random.RandomState | None, **settings: Any) -> Any:
         """A fresh classifier with as much of `settings` as it knows."""
         from sapwood.flat.one_vs_all import OneVsAllClassifier
 
@@ -67,14 +67,17 @@ class WrappingClassifier(SapwoodClassifier):
         return done
 
     def _tensors_of(self, model: Any) -> dict[str, NDArray[Any]]:
+        file = self._file_of(model)
+        return {"inner_labels": np.asarray(file.labels), **{f"inner.{k}": v for k, v in file.tensors.items()}}
+
+    def _file_of(self, model: Any) -> ModelFile:
         if not isinstance(model, SapwoodClassifier):
             name = type(model).__name__
             raise TypeError(f"a model file cannot hold the {name} inside: pickle this model instead")
-        file = model._as_file()
-        return {"inner_labels": np.asarray(file.labels), **{f"inner.{k}": v for k, v in file.tensors.items()}}
+        return model._as_file()
 
-    def _metadata_of(self, model: SapwoodClassifier) -> dict[str, Any]:
-        file = model._as_file()
+    def _metadata_of(self, model: Any) -> dict[str, Any]:
+        file = self._file_of(model)
         return {"estimator": file.estimator, "parameters": file.parameters, "metadata": file.metadata}
 
 
