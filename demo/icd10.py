@@ -260,7 +260,8 @@ def draw_by_confidence(axes: Any, judgement: Judgement) -> None:
     for share in (50, 80, 100):
         at = int(np.ceil(share / 100 * len(order))) - 1
         axes.plot(share, right[at], "o", color="#b5541c")
-        axes.annotate(f"{right[at]:.1f}", (share, right[at]), (0, 8), textcoords="offset points", ha="center")
+        below = {"xytext": (-4, -6), "textcoords": "offset points", "ha": "right", "va": "top"}
+        axes.annotate(f"{right[at]:.1f}", (share, right[at]), **below)
     axes.set(
         title="By how sure the model is",
         xlabel="phrases answered, the surest first (%)",

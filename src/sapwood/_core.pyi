@@ -251,6 +251,47 @@ class LomTree(_OnlineTree):
     ) -> None: ...
     def ranking(self, leaf: int, *, top: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
 
+class RecallTree(_OnlineTree):
+    """A Recall Tree."""
+
+    def __init__(
+        self,
+        *,
+        dense: bool,
+        n_columns: int,
+        loss: str,
+        method: str,
+        step: float,
+        initial: float,
+        router_step: float,
+        max_candidates: int,
+        max_depth: int,
+        bound: float,
+        early_stop: bool,
+        router_weight: str,
+        randomized_routing: bool,
+        path_features: str,
+        cross_path: bool,
+        arity: int,
+        normalize: bool,
+        random_state: int,
+    ) -> None: ...
+    def explain(
+        self, X: Rows, *, row: int
+    ) -> tuple[
+        NDArray[np.int32],
+        NDArray[np.int32],
+        NDArray[np.float32],
+        int,
+        str,
+        NDArray[np.int32],
+        NDArray[np.float32],
+    ]: ...
+    def figures(self) -> dict[str, NDArray[Any]]: ...
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...
+    label_bytes: int
+    n_candidates: int
+
 class BalancedTree(_OnlineTree):
     """A random tree or a filter tree."""
 

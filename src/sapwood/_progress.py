@@ -49,7 +49,7 @@ def _bar(description: str) -> Iterator[Report]:
 
 def _lines(description: str) -> Report:
     start = time.monotonic()
-    last = -_SECONDS_BETWEEN_LINES
+    last = 0.0
 
     def report(done: int, total: int) -> None:
         nonlocal last

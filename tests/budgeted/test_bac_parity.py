@@ -79,7 +79,14 @@ def test_same_planes_and_objective_as_the_reference(
 ):
     X, y = make(seed, n, m, density)
     fold = np.random.default_rng(seed).integers(0, n_folds, n).astype(np.uint8) if n_folds > 1 else None
-    options = dict(budget=budget, loss=loss, fit_offset=fit_offset, balanced=balanced, tol=1e-2, max_planes=8)
+    options = {
+        "budget": budget,
+        "loss": loss,
+        "fit_offset": fit_offset,
+        "balanced": balanced,
+        "tol": 1e-2,
+        "max_planes": 8,
+    }
     expected = reference(X, y, fold, n_folds, **options)
     same(solve(X, y, fold, n_folds, **options), expected)
     same(solve(sp.csr_matrix(X), y, fold, n_folds, **options), expected)

@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from contract_cases import SLOW, answers, every_estimator, every_variant, make_rows, tensors
 from sklearn.base import clone
 
+from sapwood import LabelTreeClassifier
+
 X, CODES = make_rows()
 
 
@@ -76,6 +78,13 @@ def test_verbose_prints_lines_to_standard_error(estimator, capfd):
     assert capfd.readouterr() == ("", "")
     quiet = clone(estimator).fit(X, CODES)
     assert answers(quiet, X) == answers(model, X)
+
+
+def test_progress_ends_at_a_hundred_percent(capfd):
+    """Also where nodes are shared among threads, in parts that are not of one size."""
+    rows, labels = noise(n_rows=1999, n_labels=397)
+    LabelTreeClassifier(max_leaf=40, arity=4, passes=1, n_jobs=2, verbose=1).fit(rows, labels)
+    assert "100 %" in capfd.readouterr().err.splitlines()[-1]
 
 
 @every_variant

@@ -12,6 +12,7 @@ void bind_label_tree(nanobind::module_& m);
 void bind_linear_trees(nanobind::module_& m);
 void bind_lom_tree(nanobind::module_& m);
 void bind_one_vs_all(nanobind::module_& m);
+void bind_recall_tree(nanobind::module_& m);
 void bind_rows(nanobind::module_& m);
 
 }  // namespace sapwood::bindings

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "aligned.h"
 #include "solvers/random.h"
@@ -132,7 +133,10 @@ class ForestTrainer {
 
   void add_part(const Task& node, int64_t part, int64_t parts) {
     if (part >= parts) return;
-    tasks_.push_back({node.tree, node.node, node.end * part / parts, node.end * (part + 1) / parts, node.cost / parts});
+    const auto share = [&](int64_t whole) { return std::pair(whole * part / parts, whole * (part + 1) / parts); };
+    const auto [begin, end] = share(node.end);
+    const auto [cost_before, cost_after] = share(node.cost);  // the costs of the parts add up to the node's
+    tasks_.push_back({node.tree, node.node, begin, end, cost_after - cost_before});
   }
 
   int64_t examples_below(const TreeShape& shape, const ShapeNode& node) const {

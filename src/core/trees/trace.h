@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace sapwood {
@@ -22,6 +23,11 @@ class Trace {
            std::initializer_list<int32_t> labels = {}) {
     if (wanted_) events_.push_back({example_, kind, nodes, labels, numbers});
   }
+  // The same where the lists are long: only to be called if wanted(), as they cost memory.
+  void add_lists(TreeEvent::Kind kind, std::vector<int32_t> nodes, std::vector<double> numbers, std::vector<int32_t> labels) {
+    events_.push_back({example_, kind, std::move(nodes), std::move(labels), std::move(numbers)});
+  }
+  [[nodiscard]] bool wanted() const { return wanted_; }
   [[nodiscard]] const std::vector<TreeEvent>& events() const { return events_; }
 
  private:

@@ -1,0 +1,175 @@
+#include "regressors/lane_store.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sapwood {
+
+namespace {
+
+constexpr int64_t kMostDirect = int64_t{1} << 20;
+constexpr int64_t kLane = kExactLanes;
+
+}  // namespace
+
+LaneStore::LaneStore(const Rule& rule, int64_t n_columns, bool path_only)
+    : rule_(rule),
+      path_only_(path_only),
+      n_direct_(path_only ? 0 : std::min(n_columns, kMostDirect)),
+      directories_(static_cast<size_t>(n_direct_) + 1) {
+  reserve(1);
+  std::fill_n(weights_.get(), kLane, 0.0f);
+  n_lines_ = 1;
+}
+
+int32_t LaneStore::feature_of(uint64_t key) const {
+  if (static_cast<int64_t>(key) <= n_direct_) return static_cast<int32_t>(key);
+  return index_.line_of(key, kUnknown);
+}
+
+int32_t LaneStore::feature_or_new(uint64_t key) {
+  int32_t feature = feature_of(key);
+  if (feature != kUnknown) return feature;
+  feature = static_cast<int32_t>(directories_.size());
+  directories_.emplace_back();
+  indexed_.push_back(key);
+  index_.add(key, feature);
+  return feature;
+}
+
+void LaneStore::find(const OnlineRow& row, std::vector<int32_t>& features) const {
+  features.clear();
+  for (const uint32_t column : row.columns) features.push_back(feature_of(column_key(column)));
+  if (!path_only_) features.push_back(0);
+  for (const uint64_t key : row.path) features.push_back(feature_of(key));
+  for (const int32_t feature : features) {
+    if (feature != kUnknown) __builtin_prefetch(&directories_[static_cast<size_t>(feature)]);
+  }
+}
+
+void LaneStore::find_or_add(const OnlineRow& row, std::vector<int32_t>& features) {
+  features.clear();
+  for (const uint32_t column : row.columns) features.push_back(feature_or_new(column_key(column)));
+  if (!path_only_) features.push_back(0);
+  for (const uint64_t key : row.path) features.push_back(feature_or_new(key));
+}
+
+int32_t LaneStore::line_of(int32_t feature, int32_t bank) const {
+  const Directory& d = directories_[static_cast<size_t>(feature)];
+  if (d.log_size < 0) return kNothing;
+  const Entry* const table = &entries_[d.first];
+  const uint32_t mask = (1u << d.log_size) - 1;
+  for (uint32_t s = home(bank, d); table[s].line != kNothing; s = (s + 1) & mask) {
+    if (table[s].bank == bank) return table[s].line;
+  }
+  return kNothing;
+}
+
+void LaneStore::find_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) const {
+  const size_t n = features.size();
+  for (const int32_t feature : features) {
+    if (feature == kUnknown) continue;
+    const Directory& d = directories_[static_cast<size_t>(feature)];
+    if (d.log_size >= 0) __builtin_prefetch(&entries_[d.first + home(banks.empty() ? 0 : banks[0], d)]);
+  }
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t b = 0; b < banks.size(); ++b) {
+      const int32_t line = features[k] == kUnknown ? kNothing : line_of(features[k], banks[b]);
+      lines[b * n + k] = line;
+      __builtin_prefetch(weights_.get() + kLane * line);
+    }
+  }
+}
+
+void LaneStore::find_or_add_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) {
+  const size_t n = features.size();
+  find_lines(features, banks, lines);
+  for (size_t b = 0; b < banks.size(); ++b) {
+    for (size_t k = 0; k < n; ++k) {
+      int32_t& line = lines[b * n + k];
+      if (line == kNothing) line = add_line(features[k], banks[b]);
+    }
+  }
+}
+
+void LaneStore::reserve(int64_t n_lines) {
+  if (n_lines <= room_) return;
+  const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 64);
+  if (room > INT32_MAX) throw std::length_error("the model has more than 2^31 lines of weights");
+  const auto moved = [&](AlignedArray<float>& array) {
+    AlignedArray<float> larger(static_cast<size_t>(room * kLane));
+    std::copy_n(array.get(), n_lines_ * kLane, larger.get());
+    array = std::move(larger);
+  };
+  moved(weights_);
+  if (rule_.adagrad) moved(squares_);
+  room_ = room;
+}
+
+// A directory that is three quarters full moves to a table twice as large.
+void LaneStore::widen(Directory& directory) {
+  const Directory old = directory;
+  const auto log_size = static_cast<size_t>(old.log_size + 1);
+  free_.resize(std::max(free_.size(), log_size + 1));
+  if (free_[log_size].empty()) {
+    const size_t first = entries_.size();
+    if (first + (size_t{1} << log_size) > UINT32_MAX) throw std::length_error("the model has too many lines of weights");
+    entries_.resize(first + (size_t{1} << log_size));
+    free_[log_size].push_back(static_cast<uint32_t>(first));
+  }
+  directory.first = free_[log_size].back();
+  free_[log_size].pop_back();
+  directory.log_size = static_cast<int32_t>(log_size);
+  const uint32_t size = 1u << log_size;
+  std::fill_n(entries_.begin() + directory.first, size, Entry{0, kNothing});
+  if (old.log_size < 0) return;
+  for (uint32_t i = 0; i < 1u << old.log_size; ++i) {
+    const Entry entry = entries_[old.first + i];
+    if (entry.line == kNothing) continue;
+    uint32_t s = home(entry.bank, directory);
+    while (entries_[directory.first + s].line != kNothing) s = (s + 1) & (size - 1);
+    entries_[directory.first + s] = entry;
+  }
+  free_[static_cast<size_t>(old.log_size)].push_back(old.first);
+}
+
+int32_t LaneStore::add_line(int32_t feature, int32_t bank) {
+  reserve(n_lines_ + 1);
+  Directory& d = directories_[static_cast<size_t>(feature)];
+  if (d.log_size < 0 || 4u * (d.used + 1u) > 3u << d.log_size) widen(d);
+  if (4u * (d.used + 1u) > 3u << d.log_size) widen(d);  // a table of one entry is full at once
+  uint32_t s = home(bank, d);
+  while (entries_[d.first + s].line != kNothing) s = (s + 1) & ((1u << d.log_size) - 1);
+  const auto line = static_cast<int32_t>(n_lines_++);
+  entries_[d.first + s] = {bank, line};
+  ++d.used;
+  std::fill_n(weights_.get() + kLane * line, kLane, 0.0f);
+  if (rule_.adagrad) std::fill_n(squares_.get() + kLane * line, kLane, rule_.initial);
+  return line;
+}
+
+std::vector<LaneStore::Line> LaneStore::all() const {
+  std::vector<Line> lines(static_cast<size_t>(n_lines_) - 1);
+  for (size_t feature = 0; feature < directories_.size(); ++feature) {
+    const Directory& d = directories_[feature];
+    const size_t n_direct = static_cast<size_t>(n_direct_) + 1;
+    const uint64_t key = feature < n_direct ? feature : indexed_[feature - n_direct];
+    for (uint32_t i = 0; d.log_size >= 0 && i < 1u << d.log_size; ++i) {
+      const Entry& entry = entries_[d.first + i];
+      if (entry.line != kNothing) lines[static_cast<size_t>(entry.line) - 1] = {key, entry.bank};
+    }
+  }
+  return lines;
+}
+
+size_t LaneStore::index_bytes() const {
+  return directories_.size() * sizeof(Directory) + entries_.size() * sizeof(Entry) + index_.bytes();
+}
+
+int32_t LaneStore::restore(const Line& line) {
+  const int32_t feature = feature_or_new(line.key);
+  if (line_of(feature, line.bank) != kNothing) return kNothing;
+  return add_line(feature, line.bank);
+}
+
+}  // namespace sapwood

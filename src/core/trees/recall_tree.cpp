@@ -1,0 +1,367 @@
+#include "trees/recall_tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "trees/predict.h"
+
+namespace sapwood {
+
+namespace {
+
+using Kind = TreeEvent::Kind;
+
+constexpr int64_t kRowsATask = 256;
+
+// The smallest d with base^d >= k.
+int32_t ceil_log(int64_t k, int64_t base) {
+  int32_t d = 0;
+  for (int64_t power = 1; power < k; power *= base) ++d;
+  return d;
+}
+
+// A label's score as a probability: targets are -1 and +1, which a score short of them may pass.
+double label_probability(OnlineLoss loss, double score) {
+  if (loss == OnlineLoss::logistic) return sigmoid(score);
+  return std::fmin(1.0, std::fmax(0.0, 0.5 + 0.5 * score));
+}
+
+}  // namespace
+
+RecallTree::RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t random_state)
+    : options_(options),
+      random_(random_state),
+      routers_(options.router_rule, dense, n_columns, options.arity == 2 ? 1 : options.arity),
+      labels_(options.score_rule, dense, n_columns),
+      nodes_(1) {
+  if (options_.max_depth >= 0) depth_limit_ = options_.max_depth;
+  set_limits();
+}
+
+// Takes note of a label; the limits follow the number of labels seen.
+void RecallTree::know(int32_t label) {
+  if (labels_.knows(label)) return;
+  labels_.add(label);
+  ++n_labels_;
+  set_limits();
+}
+
+void RecallTree::set_limits() {
+  if (options_.max_depth < 0) depth_limit_ = ceil_log(n_labels_, options_.arity);
+  const int32_t wanted = options_.max_candidates > 0 ? options_.max_candidates : std::max(1, 4 * ceil_log(n_labels_, 2));
+  if (wanted == n_candidates_) return;
+  n_candidates_ = wanted;
+  for (Node& node : nodes_) {
+    node.hist.widen(n_candidates_);
+    node.bound = node.hist.recall_bound(options_.bound);
+  }
+}
+
+void RecallTree::count(Node& node, int32_t label, double weight) {
+  node.hist.add(label, weight, n_candidates_);
+  node.bound = node.hist.recall_bound(options_.bound);
+}
+
+// A leaf above the depth limit gets children when an example comes to it.
+bool RecallTree::has_children(int32_t node) {
+  if (!at(node).leaf()) return true;
+  if (at(node).depth >= depth_limit_) return false;
+  const auto first = static_cast<int32_t>(nodes_.size());
+  at(node).first_child = first;
+  nodes_.resize(nodes_.size() + static_cast<size_t>(options_.arity));
+  for (auto child = nodes_.begin() + first; child != nodes_.end(); ++child) {
+    child->parent = node;
+    child->depth = at(node).depth + 1;
+  }
+  routers_.add(node, [&](int32_t v) { return at(v).parent; });
+  if (trace_.wanted()) {
+    std::vector<int32_t> told(static_cast<size_t>(options_.arity) + 1, node);
+    std::iota(told.begin() + 1, told.end(), first);
+    trace_.add_lists(Kind::split, std::move(told), {}, {});
+  }
+  return true;
+}
+
+double RecallTree::importance(double delta, double total, double weight) const {
+  if (options_.router_weight == RouterWeight::none) return weight;
+  return options_.router_weight == RouterWeight::mean ? delta / total : delta;
+}
+
+// Algorithm 3; the scores after it. costs[i] is (n_i + w) H'_i - n_i H_i. Lane i learns whether child i is better than the
+// best of the others, weighted by how much; of two children only the right one has a lane.
+const float* RecallTree::update_router(int32_t number, int32_t label, double weight, Work& work) {
+  const Node& node = at(number);
+  const auto arity = static_cast<size_t>(options_.arity);
+  work.costs.resize(arity);
+  for (size_t i = 0; i < arity; ++i) {
+    work.costs[i] = nodes_[static_cast<size_t>(node.first_child) + i].hist.cost(label, weight);
+  }
+  // least cost, and the least of the others
+  double best = std::numeric_limits<double>::infinity(), second = best;
+  for (const double cost : work.costs) {
+    second = std::min(second, std::max(best, cost));
+    best = std::min(best, cost);
+  }
+  const float* margins = routers_.scores_to_learn(number, work.online);
+  const auto first_lane = static_cast<size_t>(arity == 2);
+  work.pushes.assign(arity, 0.0f);
+  std::vector<double> targets;
+  for (size_t i = first_lane; i < arity; ++i) {
+    const double delta = (work.costs[i] == best ? second : best) - work.costs[i];
+    const double target = static_cast<double>(delta > 0) - static_cast<double>(delta < 0);
+    if (target != 0) {
+      const double by = importance(std::abs(delta), node.hist.total(), weight);
+      work.pushes[i - first_lane] = push(options_.router_rule, margins[i - first_lane], target, by);
+    }
+    if (trace_.wanted()) targets.push_back(target);
+  }
+  if (trace_.wanted()) trace_.add_lists(Kind::target, {number}, std::move(targets), {});
+  return routers_.learn_all(number, work.pushes.data(), work.online);
+}
+
+// f > 0 goes right; of more than two children the best lane, ties to the first.
+int32_t RecallTree::best_child(const float* margins) const {
+  if (options_.arity == 2) return margins[0] > 0;
+  return static_cast<int32_t>(std::max_element(margins, margins + options_.arity) - margins);
+}
+
+// As best_child, or at random, child i in proportion to the probability that its lane says yes.
+int32_t RecallTree::training_child(const float* margins) {
+  if (!options_.randomized_routing) return best_child(margins);
+  const OnlineLoss loss = options_.router_rule.loss;
+  double sums[16];
+  double sum = 0;
+  for (int i = 0; i < options_.arity; ++i) {
+    const double margin = options_.arity > 2 ? margins[i] : i == 0 ? -margins[0] : margins[0];
+    sum += score_probability(loss, margin);
+    sums[i] = sum;
+  }
+  const double u = random_.uniform() * sum;
+  for (int32_t i = 0; i < options_.arity; ++i) {
+    if (u < sums[i]) return i;
+  }
+  return best_child(margins);
+}
+
+// Algorithm 1, line 9: the indicators, each followed by its products with the raw features.
+template <class Index>
+void RecallTree::add_path(Row<Index> row, int32_t last, Work& work) const {
+  if (options_.path_features == PathFeatures::none) return;
+  const std::span<const int32_t> nodes =
+      options_.path_features == PathFeatures::path ? std::span<const int32_t>(work.entered) : std::span<const int32_t>(&last, 1);
+  for (const int32_t node : nodes) {
+    work.online.row.add_path(path_key(node), 1.0f);
+    for (int64_t k = 0; options_.cross_path && k < row.count; ++k) {
+      const float value = row.value[k] * work.scale;
+      if (value != 0) work.online.row.add_path(path_key(node, static_cast<uint32_t>(row.index[k])), value);
+    }
+  }
+}
+
+void RecallTree::set_candidates(int32_t node, Work& work) const {
+  work.candidates.clear();
+  for (const LabelCount& entry : at(node).hist.top()) work.candidates.push_back(entry.label);
+}
+
+// Algorithm 4.
+void RecallTree::learn_labels(int32_t node, int32_t label, double weight, Work& work) {
+  set_candidates(node, work);
+  if (trace_.wanted()) trace_.add_lists(Kind::candidates, {node}, {}, work.candidates);
+  if (std::find(work.candidates.begin(), work.candidates.end(), label) == work.candidates.end()) return;
+  labels_.score_to_learn(work.candidates, work.online.row, work.labels);
+  labels_.learn(work.candidates, label, weight, work.online.row, work.labels);
+}
+
+template <class Index>
+void RecallTree::start(Row<Index> row, Work& work) const {
+  work.scale = options_.normalize ? unit_scale(row) : 1.0f;
+  routers_.start(row, work.scale, work.online);
+  work.entered.clear();
+}
+
+// Algorithm 2.
+template <class Index>
+void RecallTree::learn_row(Row<Index> row, int32_t label, double weight) {
+  if (weight == 0) return;
+  trace_.next_example();
+  know(label);
+  start(row, work_);
+  int32_t n = 0;
+  count(at(n), label, weight);
+  while (has_children(n)) {
+    const float* const margins = update_router(n, label, weight, work_);
+    const int32_t c = at(n).first_child + training_child(margins);
+    trace_.add(Kind::route, {n, c});
+    count(at(c), label, weight);
+    if (stops(at(n), at(c))) {
+      trace_.add(Kind::stop, {n, c});
+      break;
+    }
+    n = c;
+    work_.entered.push_back(n);
+  }
+  add_path(row, n, work_);
+  learn_labels(n, label, weight, work_);
+}
+
+// Algorithm 1, up to the node whose candidates are to be scored.
+template <class Index>
+RecallTree::Ending RecallTree::descend(Row<Index> row, Work& work, Explanation* told) const {
+  start(row, work);
+  int32_t n = 0;
+  while (!at(n).leaf()) {
+    const float* const margins = routers_.scores(n, work.online);
+    const int32_t chosen = best_child(margins);
+    const int32_t c = at(n).first_child + chosen;
+    if (told) {
+      told->steps.push_back({n, margins[lanes() == 1 ? 0 : chosen], c});
+      told->margins.insert(told->margins.end(), margins, margins + lanes());
+    }
+    if (stops(at(n), at(c))) return {n, at(c).hist.total() == 0 ? Stopped::empty_child : Stopped::recall};
+    n = c;
+    work.entered.push_back(n);
+  }
+  return {n, Stopped::leaf};
+}
+
+// Scores the candidates of the node where the descent ended.
+template <class Index>
+void RecallTree::score_candidates(Row<Index> row, int32_t node, Work& work) const {
+  add_path(row, node, work);
+  set_candidates(node, work);
+  labels_.score(work.candidates, work.online.row, work.labels);
+}
+
+template <class Index>
+int32_t RecallTree::best_label(Row<Index> row, Work& work) const {
+  if (n_labels_ == 0) return -1;
+  score_candidates(row, descend(row, work, nullptr).node, work);
+  const auto& scores = work.labels.scores;
+  return work.candidates[static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())];
+}
+
+// Places of the best candidates, ties in the order of the candidates.
+void RecallTree::rank(int32_t top, Work& work) const {
+  const auto& scores = work.labels.scores;
+  work.order.resize(scores.size());
+  std::iota(work.order.begin(), work.order.end(), 0);
+  const auto end = work.order.begin() + std::min<std::ptrdiff_t>(top, std::ssize(work.order));
+  std::partial_sort(work.order.begin(), end, work.order.end(), [&](int32_t a, int32_t b) {
+    const float x = scores[static_cast<size_t>(a)], y = scores[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  });
+}
+
+// Adds to the candidates, until there are `top`, those of the nodes above, then all labels in their order.
+void RecallTree::fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const {
+  const auto add = [&](std::span<const LabelCount> labels) {
+    for (const LabelCount& entry : labels) {
+      if (std::ssize(work.candidates) >= top) return;
+      if (std::find(work.candidates.begin(), work.candidates.end(), entry.label) == work.candidates.end()) {
+        work.candidates.push_back(entry.label);
+      }
+    }
+  };
+  for (int32_t n = at(node).parent; n >= 0 && std::ssize(work.candidates) < top; n = at(n).parent) add(at(n).hist.top());
+  if (all.size() > work.candidates.size()) add(all);
+}
+
+template <class Rows>
+void RecallTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* probabilities,
+                             Monitor& monitor) const {
+  std::vector<LabelCount> all;
+  if (top > n_candidates_) {
+    all = at(0).hist.all();
+    std::sort(all.begin(), all.end(), comes_before);
+  }
+  const OnlineLoss loss = options_.score_rule.loss;
+  parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
+    Work work;
+    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
+      const int32_t node = descend(X.row(i), work, nullptr).node;
+      score_candidates(X.row(i), node, work);
+      rank(top, work);
+      int32_t k = 0;
+      for (; k < std::min(top, static_cast<int32_t>(work.order.size())); ++k) {
+        const auto place = static_cast<size_t>(work.order[static_cast<size_t>(k)]);
+        labels[i * top + k] = work.candidates[place];
+        probabilities[i * top + k] = static_cast<float>(label_probability(loss, static_cast<double>(work.labels.scores[place])));
+      }
+      if (k < top) fill_up(top, node, all, work);
+      for (; k < top; ++k) {
+        const auto place = static_cast<size_t>(k);
+        labels[i * top + k] = place < work.candidates.size() ? work.candidates[place] : -1;
+        probabilities[i * top + k] = 0;
+      }
+    }
+  });
+}
+
+template <class Index>
+RecallTree::Explanation RecallTree::explain(Row<Index> row) const {
+  Explanation told;
+  Work work;
+  told.ending = descend(row, work, &told);
+  score_candidates(row, told.ending.node, work);
+  rank(std::numeric_limits<int32_t>::max(), work);
+  for (const int32_t place : work.order) {
+    told.labels.push_back(work.candidates[static_cast<size_t>(place)]);
+    told.scores.push_back(work.labels.scores[static_cast<size_t>(place)]);
+  }
+  return told;
+}
+
+// Whether every node but the root is a child of one node before it, and the routers stand where the children do.
+bool RecallTree::is_tree() const {
+  std::vector<int32_t> parents(nodes_.size(), -1);
+  for (size_t v = 0; v < nodes_.size(); ++v) {
+    const int32_t first = nodes_[v].first_child;
+    if (routers_.has(static_cast<int32_t>(v)) != (first >= 0)) return false;
+    if (first < 0) continue;
+    if (first <= static_cast<int32_t>(v) || first > std::ssize(nodes_) - options_.arity) return false;
+    for (auto c = static_cast<size_t>(first); c < static_cast<size_t>(first + options_.arity); ++c) {
+      if (parents[c] >= 0) return false;
+      parents[c] = static_cast<int32_t>(v);
+    }
+  }
+  for (size_t v = 0; v < nodes_.size(); ++v) {
+    if (nodes_[v].parent != parents[v] || (v > 0 && parents[v] < 0)) return false;
+  }
+  return true;
+}
+
+bool RecallTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers,
+                         const LabelRegressors::Arrays<LabelRegressors::View>& labels) {
+  if (nodes.empty() || !labels_.restore(labels)) return false;
+  nodes_ = std::move(nodes);
+  if (!routers_.restore(routers, std::ssize(nodes_)) || !is_tree()) return false;
+  for (size_t v = 1; v < nodes_.size(); ++v) nodes_[v].depth = at(nodes_[v].parent).depth + 1;
+  for (const Node& node : nodes_) {
+    for (const LabelCount& entry : node.hist.all()) {
+      if (!labels_.knows(entry.label)) return false;
+    }
+  }
+  n_labels_ = labels_.size();
+  n_candidates_ = 0;
+  set_limits();
+  return n_labels_ == 0 || at(0).hist.total() > 0;
+}
+
+#define SAPWOOD_FOR_INDEX(Index)                                                     \
+  template void RecallTree::learn_row(Row<Index>, int32_t, double);                  \
+  template int32_t RecallTree::best_label(Row<Index>, RecallTree::Work&) const;      \
+  template RecallTree::Explanation RecallTree::explain(Row<Index>) const;
+SAPWOOD_FOR_INDEX(int32_t)
+SAPWOOD_FOR_INDEX(int64_t)
+#undef SAPWOOD_FOR_INDEX
+
+#define SAPWOOD_FOR_ROWS(Rows) \
+  template void RecallTree::predict_top(const Rows&, int32_t, int, int32_t*, float*, Monitor&) const;
+SAPWOOD_FOR_ROWS(CsrRows<int32_t>)
+SAPWOOD_FOR_ROWS(CsrRows<int64_t>)
+SAPWOOD_FOR_ROWS(DenseRows)
+#undef SAPWOOD_FOR_ROWS
+
+}  // namespace sapwood

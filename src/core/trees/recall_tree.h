@@ -1,0 +1,163 @@
+// Recall Tree (Daumé, Karampatziakis, Langford and Mineiro, ICML 2017); restates src/sapwood/reference/recall_tree.py.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "regressors/label_regressors.h"
+#include "regressors/online_regressors.h"
+#include "solvers/random.h"
+#include "solvers/rule.h"
+#include "threads/parallel.h"
+#include "trees/label_counts.h"
+#include "trees/progressive.h"
+#include "trees/trace.h"
+
+namespace sapwood {
+
+enum class RouterWeight : int32_t { mean, total, none };
+enum class PathFeatures : int32_t { none, path, leaf };
+enum class Stopped : int32_t { leaf, recall, empty_child };
+
+struct RecallTreeOptions {
+  int32_t max_candidates = 0;  // F; 0: follows the labels seen
+  int32_t max_depth = -1;      // -1: follows the labels seen
+  double bound = 1;            // lambda of equation (1)
+  bool early_stop = true;
+  RouterWeight router_weight = RouterWeight::mean;
+  bool randomized_routing = false;
+  PathFeatures path_features = PathFeatures::path;
+  bool cross_path = false;
+  int32_t arity = 2;
+  bool normalize = false;
+  Rule router_rule, score_rule;
+};
+
+class RecallTree {
+ public:
+  struct Node {
+    int32_t parent = -1;
+    int32_t first_child = -1;  // its children are numbered one after the other
+    int32_t depth = 0;
+    double bound = -std::numeric_limits<double>::infinity();  // of its recall, as of now
+    LabelCounts hist;
+
+    [[nodiscard]] bool leaf() const { return first_child < 0; }
+  };
+
+  // What one thread needs to follow a row.
+  struct Work {
+    OnlineWork online;
+    LabelRegressors::Work labels;
+    std::vector<int32_t> entered;     // nodes, without the root
+    std::vector<int32_t> candidates;  // of the node where the descent ended
+    std::vector<double> costs;        // of the children
+    std::vector<float> pushes;
+    float scale = 1;                  // of the row
+    std::vector<int32_t> order;       // places among the candidates, the best first
+  };
+
+  struct Ending {
+    int32_t node;
+    Stopped stopped;
+  };
+
+  RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t random_state);
+
+  // Learns a row; a weight of 0 is no example.
+  template <class Index>
+  void learn_row(Row<Index> row, int32_t label, double weight);
+
+  // The best candidate; -1 before the first example.
+  template <class Index>
+  int32_t best_label(Row<Index> row, Work& work) const;
+
+  // labels, probabilities: rows x top, best first. After the candidates come those of the nodes above, then the other
+  // labels by their weight, all with probability 0; -1 where there are no more labels.
+  template <class Rows>
+  void predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* probabilities, Monitor& monitor) const;
+
+  // A router met on the way down, or the routers of a node with more than two children.
+  struct Step {
+    int32_t node;
+    float margin;  // of the child chosen or, of two children, of the right one
+    int32_t child;
+  };
+  struct Explanation {
+    std::vector<Step> steps;
+    std::vector<float> margins;  // steps x lanes
+    Ending ending;
+    std::vector<int32_t> labels;  // candidates, the best first
+    std::vector<float> scores;
+  };
+  template <class Index>
+  [[nodiscard]] Explanation explain(Row<Index> row) const;
+  template <class Index>
+  [[nodiscard]] std::pair<std::vector<Step>, int32_t> path(Row<Index> row) const {
+    Explanation told = explain(row);
+    return {std::move(told.steps), told.ending.node};
+  }
+
+  [[nodiscard]] int64_t n_labels() const { return n_labels_; }
+  [[nodiscard]] int32_t n_candidates() const { return n_candidates_; }
+  [[nodiscard]] int32_t depth_limit() const { return depth_limit_; }
+  [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
+  [[nodiscard]] const RecallTreeOptions& options() const { return options_; }
+  [[nodiscard]] int lanes() const { return options_.arity == 2 ? 1 : options_.arity; }
+
+  [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
+  [[nodiscard]] const LabelRegressors& labels() const { return labels_; }
+  [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] Trace& trace() { return trace_; }
+  [[nodiscard]] Random& random() { return random_; }
+
+  // Takes a whole tree: of its nodes the parts that are not derived. False if it is none; then this one is to be thrown away.
+  [[nodiscard]] bool restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers,
+                             const LabelRegressors::Arrays<LabelRegressors::View>& labels);
+
+ private:
+  [[nodiscard]] Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
+  [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
+  template <class Index>
+  void start(Row<Index> row, Work& work) const;
+  template <class Index>
+  Ending descend(Row<Index> row, Work& work, Explanation* told) const;
+
+  void know(int32_t label);
+  void count(Node& node, int32_t label, double weight);
+  bool has_children(int32_t node);
+  const float* update_router(int32_t node, int32_t label, double weight, Work& work);
+  [[nodiscard]] double importance(double delta, double total, double weight) const;
+  [[nodiscard]] int32_t best_child(const float* margins) const;
+  [[nodiscard]] int32_t training_child(const float* margins);
+  [[nodiscard]] bool stops(const Node& node, const Node& child) const {
+    return child.hist.total() == 0 || (options_.early_stop && node.bound > child.bound);
+  }
+  template <class Index>
+  void add_path(Row<Index> row, int32_t node, Work& work) const;
+  void learn_labels(int32_t node, int32_t label, double weight, Work& work);
+  void set_candidates(int32_t node, Work& work) const;
+  template <class Index>
+  void score_candidates(Row<Index> row, int32_t node, Work& work) const;
+  void rank(int32_t top, Work& work) const;
+  void fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const;
+  void set_limits();
+  [[nodiscard]] bool is_tree() const;
+
+  RecallTreeOptions options_;
+  Random random_;
+  OnlineRegressors routers_;
+  LabelRegressors labels_;
+  std::vector<Node> nodes_;
+  int64_t n_labels_ = 0;
+  int32_t n_candidates_ = 0;
+  int32_t depth_limit_ = 0;
+  Progressive progressive_;
+  Trace trace_;
+  Work work_;
+};
+
+}  // namespace sapwood
