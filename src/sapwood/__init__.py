@@ -7,12 +7,13 @@ from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
 from sapwood.budgeted import AnnotationTreeClassifier, PowersetTreeClassifier
 from sapwood.flat import BinaryRelevanceClassifier, LabelPowersetClassifier, OneVsAllClassifier
-from sapwood.label_tree import FastXMLClassifier, LabelTreeClassifier
+from sapwood.label_tree import FastXMLClassifier, LabelBTreeClassifier, LabelTreeClassifier
 
 __all__ = [
     "AnnotationTreeClassifier",
     "BinaryRelevanceClassifier",
     "FastXMLClassifier",
+    "LabelBTreeClassifier",
     "LabelPowersetClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",

@@ -57,6 +57,26 @@ struct OnlineStep {
 constexpr int64_t kOnlineLine = 2 * kBankLanes;  // floats: weights, then squared gradients
 constexpr float kFirstSquare = 1e-2f;            // squared gradient a line starts from: bounds its first step
 
+// The lines of one feature of a row in a group of growing banks.
+struct GroupLines {
+  int64_t at;      // floats into the group's pool: lines of weights, then `room` lines further their squared gradients
+  float value;     // of the feature
+  uint16_t banks;  // which banks have a line
+  uint16_t room;
+};
+
+// One step of online learning on the banks of a node.
+struct GroupStep {
+  const uint16_t* positive;  // banks: bit l says that the example is positive for lane l
+  int32_t n_lanes;
+  float step;
+  float weight;  // importance of the example
+  float keep;    // squared gradients are multiplied by this before the step; 1 forgets nothing
+};
+
+constexpr float kFirstGroupSquare = 1.5f;  // what the squared gradients of a group start from
+constexpr float kFirstGroupBias = -0.9f;   // a child that has never been right scores just above the margin of the wrong
+
 struct PackedForest;  // see packed_forest.h
 
 struct TopLabel {
@@ -98,6 +118,10 @@ struct Kernels {
                         float* scores);
   void (*online_learn)(float* lines, const int32_t* found, const float* values, int64_t n, const OnlineStep&,
                        float* scores);
+  void (*group_scores)(const float* pool, const GroupLines* found, int64_t n, const float* bias, int32_t n_banks,
+                       float* scores);
+  void (*group_learn)(float* pool, const GroupLines* found, int64_t n, float* bias, const GroupStep&, float* scores,
+                      float* gradients);
 
   int32_t search(const PackedForest& f, const Row<int32_t>& row, const SearchOptions& o, const SearchWork& w) const {
     return search_row32(f, row, o, w);

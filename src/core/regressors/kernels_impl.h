@@ -2,6 +2,7 @@
 #include "regressors/kernels.h"
 #include "solvers/adagrad.h"
 #include "solvers/dual_cd.h"
+#include "solvers/group_step.h"
 #include "solvers/online_step.h"
 #include "trees/search.h"
 
@@ -22,6 +23,8 @@ const Kernels kTable = {
     &score<int64_t>,
     &online_scores,
     &online_learn,
+    &group_scores,
+    &group_learn,
 };
 
 }  // namespace sapwood::SAPWOOD_ISA

@@ -1,0 +1,122 @@
+// Up to 16 banks that learn online and share one index of features: what a node with many children holds.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "aligned.h"
+#include "regressors/kernels.h"
+
+namespace sapwood {
+
+// A bank has a line of a feature only if the feature has occurred with one of its children. The lines of a feature stand
+// together in a block with room for a power of two of them: first the weights, bank after bank, then the squared gradients.
+class GrowingGroup {
+ public:
+  struct Slot {
+    uint32_t feature;
+    int32_t block;   // of kOnlineLine floats each
+    uint16_t banks;  // bit b: bank b has a line
+    uint16_t room;   // lines in the block, or 0: an empty slot
+
+    [[nodiscard]] int lines_before(int bank) const { return std::popcount(static_cast<uint16_t>(banks & ((1u << bank) - 1))); }
+  };
+
+  GrowingGroup();
+
+  // The lines of the features of a row, those that have any; values are multiplied by scale. Returns how many.
+  template <class Index>
+  int64_t find(Row<Index> row, float scale, GroupLines* found) const {
+    prefetch(row);
+    int64_t n = 0;
+    for (int64_t k = 0; k < row.count; ++k) {
+      const Slot& slot = slots_[place_of(static_cast<uint32_t>(row.index[k]))];
+      if (!slot.room) continue;
+      found[n++] = lines_of(slot, row.value[k] * scale);
+    }
+    return n;
+  }
+
+  // The same, and lines that are not there are made: `banks` have every feature of the row afterwards.
+  template <class Index>
+  int64_t find_or_add(Row<Index> row, float scale, uint16_t banks, GroupLines* found) {
+    prefetch(row);
+    int64_t n = 0;
+    for (int64_t k = 0; k < row.count; ++k) {
+      const auto feature = static_cast<uint32_t>(row.index[k]);
+      const Slot* slot = &slots_[place_of(feature)];
+      if (banks & ~slot->banks) slot = &add(feature, banks);
+      if (slot->room) found[n++] = lines_of(*slot, row.value[k] * scale);
+    }
+    return n;
+  }
+
+  // Makes sure that the banks have a line of the feature.
+  const Slot& add(uint32_t feature, uint16_t banks);
+
+  [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }  // those with room are in use
+  [[nodiscard]] float* weights(const Slot& slot, int bank) { return pool() + kOnlineLine * slot.block + kBankLanes * slot.lines_before(bank); }
+  [[nodiscard]] const float* weights(const Slot& slot, int bank) const {
+    return pool() + kOnlineLine * slot.block + kBankLanes * slot.lines_before(bank);
+  }
+  // From a line of weights to its squared gradients.
+  [[nodiscard]] static int64_t to_squares(const Slot& slot) { return int64_t{kBankLanes} * slot.room; }
+
+  [[nodiscard]] float* pool() { return pool_.get(); }
+  [[nodiscard]] const float* pool() const { return pool_.get(); }
+  [[nodiscard]] float* bias() { return bias_.data(); }  // banks x kOnlineLine
+  [[nodiscard]] const float* bias() const { return bias_.data(); }
+
+  // A lane that has learned nothing: scores begin below the margin, where most children of a node stay.
+  void reset_lane(int lane);
+  void copy_lane(int from, int to);
+  // The larger of both weights and squares goes to `into`.
+  void join_lane(int from, int into);
+
+  // Adds the largest weight by size of each line; drops the lines whose largest is below. Says how many went.
+  void largest_weights(std::vector<float>& out) const;
+  int64_t drop_lines(float below);
+
+  // Bytes of lines and index. Told by what they hold, not by how they came to lie: a model read from a file says the same.
+  [[nodiscard]] int64_t memory() const { return line_bytes_ + static_cast<int64_t>(2 * n_features_ * sizeof(Slot)); }
+  [[nodiscard]] int64_t n_features() const { return static_cast<int64_t>(n_features_); }
+
+ private:
+  static constexpr int kRooms = 5;  // 1, 2, 4, 8, 16 lines
+
+  [[nodiscard]] size_t home(uint32_t feature) const {
+    return (static_cast<uint64_t>(feature * 0x9E3779B1u) * slots_.size()) >> 32;
+  }
+  // Where the feature is, or the empty slot where it would be.
+  [[nodiscard]] size_t place_of(uint32_t feature) const {
+    size_t s = home(feature);
+    while (slots_[s].room && slots_[s].feature != feature) s = s + 1 == slots_.size() ? 0 : s + 1;
+    return s;
+  }
+  [[nodiscard]] GroupLines lines_of(const Slot& slot, float value) const {
+    const float* const block = pool() + kOnlineLine * slot.block;
+    __builtin_prefetch(block);
+    __builtin_prefetch(block + kBankLanes * slot.room);
+    return {kOnlineLine * slot.block, value, slot.banks, slot.room};
+  }
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) __builtin_prefetch(&slots_[home(static_cast<uint32_t>(row.index[k]))]);
+  }
+  int32_t take_block(int room);
+  void widen_index();
+  template <class Change>
+  void each_slot(Change change) const;
+
+  std::vector<Slot> slots_;
+  size_t n_features_ = 0;
+  AlignedArray<float> pool_;
+  int64_t pool_lines_ = 0, pool_room_ = 0, line_bytes_ = 0;
+  std::array<std::vector<int32_t>, kRooms> free_;  // blocks that were given back, by their room
+  CacheLineVector<float> bias_;
+};
+
+}  // namespace sapwood

@@ -1,0 +1,191 @@
+#include "trees/label_btree.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trees/label_btree_search.h"
+#include "trees/predict.h"
+
+namespace sapwood {
+
+namespace {
+
+constexpr int64_t kRowsBetweenStopChecks = 256;
+constexpr int64_t kRowsBetweenTrims = 256;
+constexpr int64_t kDroppedShare = 4;  // a trim drops one line in so many
+
+}  // namespace
+
+LabelBTree::LabelBTree(const Options& options, uint64_t seed)
+    : options_(options), random_(seed), scores_(kMostLanes), gradients_(kMostLanes) {
+  root_ = new_node(true);
+}
+
+// The more labels a row has, the smaller the step: as a row's loss is shared among its labels.
+float LabelBTree::step() const {
+  const auto rows = static_cast<double>(std::max<int64_t>(figures_.rows, 1));
+  const double labels_a_row = std::max(static_cast<double>(figures_.row_labels) / rows, 1.0);
+  return static_cast<float>(options_.step / std::sqrt(labels_a_row));
+}
+
+template <class Index>
+void LabelBTree::learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight) {
+  uint16_t banks = 0;
+  for (int b = 0; b < kGroupBanks; ++b) banks |= static_cast<uint16_t>((positive[b] != 0) << b);
+  found_.resize(static_cast<size_t>(row.count));
+  const int64_t n = o.group.find_or_add(row, scale, banks, found_.data());
+  const GroupStep s{positive, static_cast<int32_t>(o.children.size()), step(), weight, 1 - options_.decay};
+  kernels().group_learn(o.group.pool(), found_.data(), n, o.group.bias(), s, scores_.data(), gradients_.data());
+}
+
+// The leaf that the regressors lead to.
+template <class Index>
+int32_t LabelBTree::route(Row<Index> row, float scale) {
+  found_.resize(static_cast<size_t>(row.count));
+  int32_t v = root_;
+  while (!node(v).is_leaf) {
+    const GrowingGroup& group = node(v).group;
+    const int64_t n = group.find(row, scale, found_.data());
+    kernels().group_scores(group.pool(), found_.data(), n, group.bias(), (size(v) + kBankLanes - 1) / kBankLanes, scores_.data());
+    const auto best = std::max_element(scores_.begin(), scores_.begin() + size(v)) - scores_.begin();
+    v = node(v).children[static_cast<size_t>(best)];
+  }
+  return v;
+}
+
+template <class Index>
+void LabelBTree::insert(int32_t label, Row<Index> row, float scale) {
+  int32_t leaf = route(row, scale);
+  while (size(leaf) == options_.max_leaf) {
+    split(leaf);
+    leaf = route(row, scale);
+  }
+  node(leaf).children.push_back(label);
+  attach(leaf, size(leaf) - 1, label);
+  count_labels(leaf, 1);
+}
+
+// The nodes on the ways from the labels to the root: all rows come to the root, also those without a label.
+void LabelBTree::collect_visits(std::span<const int32_t> labels) {
+  visits_.assign(1, Visit{root_, {}});
+  for (const int32_t label : labels) {
+    auto [v, lane] = places_[static_cast<size_t>(label)];
+    while (v >= 0) {
+      auto visit = std::find_if(visits_.begin(), visits_.end(), [&](const Visit& o) { return o.node == v; });
+      if (visit == visits_.end()) visit = visits_.insert(visit, Visit{v, {}});
+      visit->positive[static_cast<size_t>(lane / kBankLanes)] |= static_cast<uint16_t>(1u << (lane % kBankLanes));
+      lane = node(v).lane;
+      v = node(v).parent;
+    }
+  }
+}
+
+template <class Index>
+void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, float weight) {
+  const float scale = options_.normalize ? unit_scale(row) : 1.0f;
+  ++figures_.rows;
+  figures_.row_labels += static_cast<int64_t>(labels.size());
+  for (const int32_t label : labels) {
+    ++counts_[static_cast<size_t>(label)];
+    if (places_[static_cast<size_t>(label)].node < 0) insert(label, row, scale);
+  }
+  if (n_placed() == 0) return;
+  collect_visits(labels);
+  for (const Visit& visit : visits_) learn_node(node(visit.node), row, scale, visit.positive.data(), weight);
+  if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
+}
+
+template <class Rows>
+void LabelBTree::learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_labels,
+                       const float* row_weight, bool predict_first, const Search& search, Monitor& monitor) {
+  places_.resize(std::max(places_.size(), static_cast<size_t>(n_labels)));
+  counts_.resize(places_.size());
+  LabelSearch ahead(*this, search, 1);
+  for (int64_t i = 0; i < X.n_rows; ++i, ++monitor.done) {
+    if (i % kRowsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
+    const float weight = row_weight ? row_weight[i] : 1.0f;
+    if (weight == 0) continue;
+    const std::span own(labels + label_indptr[i], static_cast<size_t>(label_indptr[i + 1] - label_indptr[i]));
+    if (predict_first && !own.empty()) {
+      const auto best = n_placed() ? ahead.run(X.row(i)) : std::span<const TopLabel>{};
+      const bool is_right = !best.empty() && std::find(own.begin(), own.end(), best.front().label) != own.end();
+      figures_.progressive.count(!is_right, weight);
+    }
+    learn_row(X.row(i), own, weight);
+  }
+}
+
+int64_t LabelBTree::memory() const {
+  int64_t sum = 0;
+  for (const auto& o : nodes_) sum += o->group.memory();
+  return sum;
+}
+
+// Drops the lines of least weight until the model fits.
+void LabelBTree::trim() {
+  int64_t dropped = 1;
+  while (memory() > options_.max_memory && dropped > 0) {
+    std::vector<float> sizes;  // of each line its largest weight
+    for (const auto& o : nodes_) o->group.largest_weights(sizes);
+    const auto cut = sizes.begin() + static_cast<int64_t>(sizes.size()) / kDroppedShare;
+    if (cut == sizes.end()) return;
+    std::nth_element(sizes.begin(), cut, sizes.end());
+    dropped = 0;
+    for (auto& o : nodes_) dropped += o->group.drop_lines(*cut);
+    figures_.dropped_lines += dropped;
+  }
+}
+
+LabelBTree::Figures LabelBTree::figures() const {
+  Figures figures = figures_;
+  figures.random_state = random_.state();
+  return figures;
+}
+
+bool LabelBTree::restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root, std::vector<int64_t> counts,
+                         const Figures& figures) {
+  const auto n = static_cast<int32_t>(nodes.size());
+  if (root < 0 || root >= n || figures.rows < 0 || figures.row_labels < 0) return false;
+  nodes_ = std::move(nodes);
+  root_ = root;
+  counts_ = std::move(counts);
+  places_.assign(counts_.size(), {});
+  figures_ = figures;
+  random_ = Random(figures.random_state);
+  std::vector<int32_t> depth(nodes_.size(), -1);
+  std::vector<int32_t> order{root};
+  depth[static_cast<size_t>(root)] = 0;
+  int32_t leaf_depth = -1;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const int32_t v = order[k];
+    const bool too_few = v == root ? !node(v).is_leaf && size(v) < 2 : 2 * size(v) < most(v);
+    if (too_few || size(v) > most(v)) return false;
+    if (node(v).is_leaf && leaf_depth >= 0 && depth[static_cast<size_t>(v)] != leaf_depth) return false;
+    if (node(v).is_leaf) leaf_depth = depth[static_cast<size_t>(v)];
+    for (int32_t lane = 0; lane < size(v); ++lane) {
+      const int32_t child = node(v).children[static_cast<size_t>(lane)];
+      const size_t most_children = node(v).is_leaf ? places_.size() : nodes_.size();
+      if (child < 0 || static_cast<size_t>(child) >= most_children) return false;
+      if (node(v).is_leaf ? places_[static_cast<size_t>(child)].node >= 0 : depth[static_cast<size_t>(child)] >= 0) return false;
+      attach(v, lane, child);
+      if (node(v).is_leaf) continue;
+      depth[static_cast<size_t>(child)] = depth[static_cast<size_t>(v)] + 1;
+      order.push_back(child);
+    }
+    if (node(v).is_leaf) count_labels(v, size(v));
+  }
+  return order.size() == nodes_.size();
+}
+
+#define SAPWOOD_FOR_ROWS(Rows)                                                                                \
+  template void LabelBTree::learn(const Rows&, const int64_t*, const int32_t*, int32_t, const float*, bool, \
+                                  const Search&, Monitor&);
+SAPWOOD_FOR_ROWS(CsrRows<int32_t>)
+SAPWOOD_FOR_ROWS(CsrRows<int64_t>)
+SAPWOOD_FOR_ROWS(DenseRows)
+#undef SAPWOOD_FOR_ROWS
+
+// The rows of profiles, for the shape.
+template void LabelBTree::learn_node(Node&, Row<uint32_t>, float, const uint16_t*, float);
+
+}  // namespace sapwood

@@ -1,0 +1,239 @@
+// The shape of a label B-tree: how full nodes split, and emptied ones mend.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "trees/label_btree.h"
+
+namespace sapwood {
+
+namespace {
+
+// One lane of a node goes to one lane of another.
+struct Move {
+  int from, to;
+};
+
+// Copies the weights of lanes, those that are not 0.
+void carry(const GrowingGroup& from, std::span<const Move> moves, GrowingGroup& to) {
+  std::array<std::vector<Move>, kGroupBanks> by_bank;
+  for (const Move& move : moves) by_bank[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
+  for (const GrowingGroup::Slot& slot : from.slots()) {
+    if (!slot.room) continue;
+    uint16_t banks = 0;
+    const auto each_weight = [&](auto visit) {
+      for (unsigned left = slot.banks; left; left &= left - 1) {
+        const int bank = std::countr_zero(left);
+        const float* const weights = from.weights(slot, bank);
+        for (const Move& move : by_bank[static_cast<size_t>(bank)]) {
+          const float* const weight = weights + move.from % kBankLanes;
+          if (*weight != 0) visit(weight, move.to);
+        }
+      }
+    };
+    each_weight([&](const float*, int lane) { banks |= static_cast<uint16_t>(1u << (lane / kBankLanes)); });
+    if (!banks) continue;
+    const GrowingGroup::Slot& made = to.add(slot.feature, banks);
+    each_weight([&](const float* weight, int lane) {
+      float* const at = to.weights(made, lane / kBankLanes) + lane % kBankLanes;
+      *at = *weight;
+      at[GrowingGroup::to_squares(made)] = weight[GrowingGroup::to_squares(slot)];
+    });
+  }
+  const auto place = [](int lane) { return kOnlineLine * (lane / kBankLanes) + lane % kBankLanes; };
+  for (const Move& move : moves) {
+    for (const int part : {0, kBankLanes}) to.bias()[place(move.to) + part] = from.bias()[place(move.from) + part];
+  }
+}
+
+}  // namespace
+
+int32_t LabelBTree::new_node(bool is_leaf) {
+  nodes_.push_back(std::make_unique<Node>());
+  nodes_.back()->is_leaf = is_leaf;
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+void LabelBTree::attach(int32_t v, int32_t lane, int32_t child) {
+  node(v).children[static_cast<size_t>(lane)] = child;
+  if (node(v).is_leaf) {
+    places_[static_cast<size_t>(child)] = {v, lane};
+  } else {
+    node(child).parent = v;
+    node(child).lane = lane;
+  }
+}
+
+// Takes a node out; the last of them gets its number.
+void LabelBTree::drop_node(int32_t v) {
+  const auto last = static_cast<int32_t>(nodes_.size()) - 1;
+  if (v != last) {
+    std::swap(nodes_[static_cast<size_t>(v)], nodes_[static_cast<size_t>(last)]);
+    if (node(v).parent >= 0) attach(node(v).parent, node(v).lane, v);
+    for (int32_t lane = 0; lane < size(v); ++lane) attach(v, lane, node(v).children[static_cast<size_t>(lane)]);
+    if (root_ == last) root_ = v;
+  }
+  nodes_.pop_back();
+}
+
+void LabelBTree::count_labels(int32_t v, int64_t change) {
+  for (; v >= 0; v = node(v).parent) node(v).n_labels += change;
+}
+
+std::unique_ptr<LabelBTree::Node> LabelBTree::gather(std::span<const Source> sources) {
+  auto made = std::make_unique<Node>();
+  std::vector<std::pair<int32_t, std::vector<Move>>> by_node;
+  for (const Source& source : sources) {
+    const auto of = std::find_if(by_node.begin(), by_node.end(), [&](const auto& pair) { return pair.first == source.node; });
+    auto& moves = of == by_node.end() ? by_node.emplace_back(source.node, std::vector<Move>{}).second : of->second;
+    moves.push_back({source.lane, static_cast<int>(made->children.size())});
+    made->children.push_back(node(source.node).children[static_cast<size_t>(source.lane)]);
+  }
+  made->is_leaf = node(sources.front().node).is_leaf;
+  for (const auto& [from, moves] : by_node) carry(node(from).group, moves, made->group);
+  return made;
+}
+
+// Puts a new node in the place of v.
+void LabelBTree::put(int32_t v, std::unique_ptr<Node> made) {
+  made->parent = node(v).parent;
+  made->lane = node(v).lane;
+  nodes_[static_cast<size_t>(v)] = std::move(made);
+  node(v).n_labels = node(v).is_leaf ? size(v) : 0;
+  for (int32_t lane = 0; lane < size(v); ++lane) {
+    const int32_t child = node(v).children[static_cast<size_t>(lane)];
+    attach(v, lane, child);
+    if (!node(v).is_leaf) node(v).n_labels += node(child).n_labels;
+  }
+}
+
+// The parent learns where children hang now, from what speaks for each: no row needs to be kept.
+void LabelBTree::rehearse(int32_t parent, const LaneProfile& profile, int32_t lane) {
+  if (profile.features.empty()) return;
+  std::array<uint16_t, kGroupBanks> positive{};
+  positive[static_cast<size_t>(lane / kBankLanes)] = static_cast<uint16_t>(1u << (lane % kBankLanes));
+  const Row<uint32_t> row{profile.features.data(), profile.weights.data(), static_cast<int64_t>(profile.features.size())};
+  learn_node(node(parent), row, 1.0f, positive.data(), 1.0f);
+}
+
+std::vector<LabelBTree::Source> LabelBTree::children_of(int32_t v, int32_t w) const {
+  std::vector<Source> all;
+  for (const int32_t u : {v, w}) {
+    for (int32_t lane = 0; lane < size(u); ++lane) all.push_back({u, lane});
+  }
+  return all;
+}
+
+std::vector<LaneProfile> LabelBTree::profiles_of(int32_t v, int32_t w) const {
+  std::vector<LaneProfile> all = lane_profiles(node(v).group, size(v));
+  std::vector<LaneProfile> more = lane_profiles(node(w).group, size(w));
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+  return all;
+}
+
+// Deals the children of two siblings to both in equal halves, so that those are together that belong together.
+void LabelBTree::deal(int32_t v, int32_t w) {
+  const std::vector<LaneProfile> profiles = profiles_of(v, w);
+  const std::vector<Source> all = children_of(v, w);
+  std::vector<int32_t> order = halve(profiles, random_);
+  size_t half = order.size() / 2;
+  const auto stays = std::count_if(order.begin(), order.begin() + static_cast<int64_t>(half), [&](int32_t i) { return i < size(v); });
+  if (2 * stays < size(v) && size(w) > 0) {
+    std::rotate(order.begin(), order.begin() + static_cast<int64_t>(half), order.end());
+    half = order.size() - half;
+  }
+  std::vector<Source> sources;
+  for (const int32_t i : order) sources.push_back(all[static_cast<size_t>(i)]);
+  auto first = gather(std::span(sources).first(half)), second = gather(std::span(sources).subspan(half));
+  put(v, std::move(first));
+  put(w, std::move(second));
+  for (size_t k = 0; k < std::max(half, order.size() - half); ++k) {
+    if (k < half) rehearse(node(v).parent, profiles[static_cast<size_t>(order[k])], node(v).lane);
+    if (half + k < order.size()) rehearse(node(w).parent, profiles[static_cast<size_t>(order[half + k])], node(w).lane);
+  }
+}
+
+void LabelBTree::split(int32_t v) {
+  if (v == root_) {
+    root_ = new_node(false);
+    node(root_).n_labels = node(v).n_labels;
+    node(root_).children.resize(1);
+    attach(root_, 0, v);
+  }
+  if (size(node(v).parent) == options_.arity) split(node(v).parent);
+  const int32_t parent = node(v).parent, lane = size(parent), w = new_node(node(v).is_leaf);
+  node(parent).group.copy_lane(node(v).lane, lane);
+  node(parent).children.push_back(w);
+  attach(parent, lane, w);
+  deal(v, w);
+}
+
+// Takes a child out; the last child gets its lane.
+void LabelBTree::remove_lane(int32_t v, int32_t lane) {
+  const int32_t last = size(v) - 1;
+  if (lane != last) {
+    node(v).group.copy_lane(last, lane);
+    attach(v, lane, node(v).children.back());
+  }
+  node(v).group.reset_lane(last);
+  node(v).children.pop_back();
+}
+
+void LabelBTree::remove(int32_t label) {
+  const Place place = places_[static_cast<size_t>(label)];
+  if (place.node < 0) return;
+  remove_lane(place.node, place.lane);
+  places_[static_cast<size_t>(label)] = {};
+  counts_[static_cast<size_t>(label)] = 0;
+  count_labels(place.node, -1);
+  mend(place.node);
+}
+
+// Restores that a node is at least half full.
+void LabelBTree::mend(int32_t v) {
+  if (v == root_) {
+    if (node(v).is_leaf || size(v) > 1) return;
+    root_ = node(v).children.front();
+    node(root_).parent = node(root_).lane = -1;
+    node(v).children.clear();
+    return drop_node(v);
+  }
+  if (2 * size(v) >= most(v)) return;
+  const int32_t w = nearest_sibling(v);
+  if (size(v) + size(w) > most(v)) return deal(v, w);
+  join(v, w);
+}
+
+// Moves the children of w to its sibling v.
+void LabelBTree::join(int32_t v, int32_t w) {
+  const int32_t parent = node(v).parent;
+  const std::vector<LaneProfile> profiles = profiles_of(v, w);
+  put(v, gather(children_of(v, w)));
+  node(parent).group.join_lane(node(w).lane, node(v).lane);
+  remove_lane(parent, node(w).lane);
+  for (const LaneProfile& profile : profiles) rehearse(parent, profile, node(v).lane);
+  node(w).children.clear();
+  node(w).parent = -1;
+  const auto last = static_cast<int32_t>(nodes_.size()) - 1;
+  drop_node(w);
+  mend(parent == last ? w : parent);
+}
+
+// The sibling whose regressor looks for the same features.
+int32_t LabelBTree::nearest_sibling(int32_t v) const {
+  const Node& parent = node(node(v).parent);
+  const std::vector<LaneProfile> profiles = lane_profiles(parent.group, static_cast<int>(parent.children.size()));
+  const LaneProfile& own = profiles[static_cast<size_t>(node(v).lane)];
+  int32_t nearest = -1;
+  double best = -1;
+  for (size_t lane = 0; lane < profiles.size(); ++lane) {
+    if (static_cast<int32_t>(lane) == node(v).lane) continue;
+    const double now = likeness(own, profiles[lane]);
+    if (!(now > best)) continue;
+    best = now;
+    nearest = parent.children[lane];
+  }
+  return nearest;
+}
+
+}  // namespace sapwood
