@@ -5,19 +5,30 @@ from importlib.metadata import version
 
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
-from sapwood.budgeted import AnnotationTreeClassifier, PowersetTreeClassifier
+from sapwood.budgeted import (
+    AnnotationTreeClassifier,
+    BudgetedClassifier,
+    BudgetedTreeClassifier,
+    PowersetTreeClassifier,
+)
 from sapwood.flat import BinaryRelevanceClassifier, LabelPowersetClassifier, OneVsAllClassifier
 from sapwood.label_tree import FastXMLClassifier, LabelBTreeClassifier, LabelTreeClassifier
+from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
 
 __all__ = [
     "AnnotationTreeClassifier",
     "BinaryRelevanceClassifier",
+    "BudgetedClassifier",
+    "BudgetedTreeClassifier",
     "FastXMLClassifier",
+    "FilterTreeClassifier",
+    "LOMTreeClassifier",
     "LabelBTreeClassifier",
     "LabelPowersetClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",
     "PowersetTreeClassifier",
+    "RandomTreeClassifier",
     "inspect",
     "io",
     "load",

@@ -2,6 +2,7 @@
 // a line of 16 sums of squared gradients, which predicting never touches.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -39,12 +40,15 @@ class OnlineBank {
 
   // The lane is as new: no weights, no step state.
   void clear_lane(int lane);
-  // Gives a lane's weights and step state to a lane of another bank, which must be as new. This one keeps its own.
-  void copy_lane(int lane, OnlineBank& to, int to_lane) const;
+  // Where a lane goes; null: nowhere.
+  struct Lane {
+    OnlineBank* bank = nullptr;
+    int lane = 0;
+  };
+  // Gives weights and step state to lanes of other banks, which must be as new, and forgets everything.
+  void move_lanes(const std::array<Lane, 16>& to);
   // Forgets everything and gives the memory back.
   void reset();
-  // Drops lines that no lane has learned anything on.
-  void compact();
 
   // Lines: kNothing, the constant, then one for each of keys(): a column, or a path feature above 2^32.
   static constexpr int32_t kNothing = 0;
@@ -59,8 +63,8 @@ class OnlineBank {
 
  private:
   int32_t add(uint64_t key);
+  int32_t line_or_add(uint64_t key);
   void reserve(int64_t n_lines);
-  [[nodiscard]] bool learned(int32_t line) const;
 
   Rule rule_;
   FeatureIndex<uint32_t> columns_;

@@ -63,6 +63,13 @@ class OnlineRegressors {
   // The node's routers are gone; it may be added again.
   void remove(int32_t node);
 
+  // Lays the routers out anew, so that rows meet few banks: the ways that most rows go lie together. No score changes.
+  // children_of(node): two nodes, or -1; weight_of(node): how many rows come to it.
+  template <class ChildrenOf, class WeightOf>
+  void repack(int32_t root, ChildrenOf children_of, WeightOf weight_of) {
+    if (!dense_ && has(root)) rebuild(plan_pages(root, children_of, weight_of));
+  }
+
   // What the node's routers say of the row: `width` scores, there until the next call.
   [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
   [[nodiscard]] float score(int32_t node, OnlineWork& work) const { return *scores(node, work); }
@@ -73,6 +80,9 @@ class OnlineRegressors {
   float learn(int32_t node, int which, double target, double weight, OnlineWork& work);
   // One step of all of them, each pushed by its own (rule.h), 0 not to learn; their scores after it.
   const float* learn_all(int32_t node, const float* pushes, OnlineWork& work);
+
+  // Whether the node's bank has still to be read for this row.
+  [[nodiscard]] bool enters(int32_t node, const OnlineWork& work) const { return !dense_ && !is_here(place(node).bank, work); }
 
   // For many rows at a time: asks for what look_up reads, then look_up asks for what scores() will read.
   void prefetch(int32_t node, const OnlineWork& work) const;
@@ -122,12 +132,18 @@ class OnlineRegressors {
   void add_row(int32_t node);
   void add_to(int32_t bank, int32_t node);
   void set_place(int32_t node, Place place);
+  using Pages = std::vector<std::vector<int32_t>>;  // nodes of each
+  template <class ChildrenOf, class WeightOf>
+  Pages plan_pages(int32_t root, ChildrenOf children_of, WeightOf weight_of) const;
+  void rebuild(const Pages& plan);
+  [[nodiscard]] std::vector<int32_t> banks_in_order() const;
   // parents[i]: the node above the page's i-th node.
   void split(int32_t bank, const std::array<int32_t, 16>& parents);
   const float* dense_scores(Place place, OnlineWork& work) const;
   [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
   void found(int32_t bank, bool writable, OnlineWork& work) const;
   void read(OnlineWork& work) const;
+  static void put_bank(const OnlineBank& bank, Arrays<Owned>& out);
   bool restore_page(const Arrays<View>& arrays, size_t bank);
 
   Rule rule_;
@@ -140,5 +156,58 @@ class OnlineRegressors {
   std::vector<int32_t> free_;  // pages, or rows
   uint64_t version_ = 0;       // counts what may move lines or empty lanes
 };
+
+// A page takes its root and then, again and again, the heaviest node below what it has. What is left begins new pages;
+// several small subtrees share one.
+template <class ChildrenOf, class WeightOf>
+OnlineRegressors::Pages OnlineRegressors::plan_pages(int32_t root, ChildrenOf children_of, WeightOf weight_of) const {
+  const auto room = static_cast<size_t>(capacity());
+  const auto for_each_below = [&](int32_t node, auto visit) {
+    for (const int32_t child : children_of(node)) {
+      if (child >= 0 && has(child)) visit(child);
+    }
+  };
+  const auto subtree = [&](int32_t top) {  // its nodes, or the first of them if they are more than a page
+    std::vector<int32_t> nodes{top};
+    for (size_t i = 0; i < nodes.size() && nodes.size() <= room; ++i) {
+      for_each_below(nodes[i], [&](int32_t child) { nodes.push_back(child); });
+    }
+    return nodes;
+  };
+  const auto lighter = [&](int32_t a, int32_t b) { return weight_of(a) != weight_of(b) ? weight_of(a) < weight_of(b) : a > b; };
+  Pages plan;
+  std::vector<int32_t> roots{root}, below, shared;
+  while (!roots.empty()) {
+    below.assign(1, roots.back());
+    roots.pop_back();
+    std::vector<int32_t> page;
+    while (!below.empty() && page.size() < room) {
+      std::pop_heap(below.begin(), below.end(), lighter);
+      page.push_back(below.back());
+      below.pop_back();
+      for_each_below(page.back(), [&](int32_t child) {
+        below.push_back(child);
+        std::push_heap(below.begin(), below.end(), lighter);
+      });
+    }
+    plan.push_back(page);
+    shared.clear();
+    std::sort(below.begin(), below.end(), lighter);
+    for (const int32_t top : below) {
+      const std::vector<int32_t> nodes = subtree(top);
+      if (nodes.size() >= room) {
+        roots.push_back(top);
+        continue;
+      }
+      if (shared.size() + nodes.size() > room) {
+        plan.push_back(shared);
+        shared.clear();
+      }
+      shared.insert(shared.end(), nodes.begin(), nodes.end());
+    }
+    if (!shared.empty()) plan.push_back(shared);
+  }
+  return plan;
+}
 
 }  // namespace sapwood

@@ -1,6 +1,7 @@
 #include "trees/lom_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -43,10 +44,18 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
   while (true) {
     count(at(j), label, weight);
     if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
+    look_ahead(j, label);
     j = train(j, label, weight);
   }
   at(j).C += weight;
   update_c(j);
+  if (t_ >= next_repack_) repack();
+}
+
+// Growth leaves banks half full, so the routers are laid out anew each time that the tree has grown by half.
+void LomTree::repack() {
+  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
+  routers_.repack(0, [this](int32_t v) { return std::array{at(v).left, at(v).right}; }, [this](int32_t v) { return at(v).total; });
 }
 
 // l_j(y)++
@@ -57,6 +66,18 @@ void LomTree::count(Node& j, int32_t label, double weight) {
     j.heaviest = l;
     j.heaviest_label = label;
   }
+}
+
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's index.
+// Learning seldom changes the way, and takes the time that memory needs.
+void LomTree::look_ahead(int32_t j, int32_t label) {
+  if (!routers_.enters(j, work_)) return;
+  const int32_t bank = routers_.place(j).bank;
+  while (!at(j).leaf() && routers_.place(j).bank == bank) {
+    j = *routers_.scores_to_learn(j, work_) > 0 ? at(j).right : at(j).left;
+    at(j).counts.prefetch(label);
+  }
+  if (!at(j).leaf()) routers_.prefetch(j, work_);
 }
 
 // Trains the router of j and says where the example goes by its new score.
@@ -171,15 +192,22 @@ int32_t LomTree::best_label(Row<Index> row, Work& work) const {
   return at(answering(leaf_of(row, work))).heaviest_label;
 }
 
-std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top) const {
-  const Node& node = at(answering(leaf));
-  std::vector<LomCount> counts = node.counts.sorted();
-  const auto end = counts.begin() + std::min<std::ptrdiff_t>(top, std::ssize(counts));
-  std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
-    return a.l != b.l ? a.l > b.l : a.label < b.label;
-  });
+std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top, bool fill) const {
   std::vector<std::pair<int32_t, double>> ranking;
-  std::for_each(counts.begin(), end, [&](const LomCount& count) { ranking.emplace_back(count.label, count.l / node.total); });
+  const int32_t first = answering(leaf);
+  for (int32_t v = first; v >= 0 && std::ssize(ranking) < top; v = fill ? at(v).parent : -1) {
+    std::vector<LomCount> counts = at(v).counts.sorted();
+    std::erase_if(counts, [&](const LomCount& count) {
+      return std::any_of(ranking.begin(), ranking.end(), [&](const auto& listed) { return listed.first == count.label; });
+    });
+    const auto end = counts.begin() + std::min(top - std::ssize(ranking), std::ssize(counts));
+    std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
+      return a.l != b.l ? a.l > b.l : a.label < b.label;
+    });
+    std::for_each(counts.begin(), end, [&](const LomCount& count) {
+      ranking.emplace_back(count.label, v == first ? count.l / at(v).total : 0.0);
+    });
+  }
   return ranking;
 }
 
@@ -199,7 +227,7 @@ void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* la
         continue;
       }
       int64_t k = i * top;
-      for (const auto& [label, share] : ranking(leaf, top)) {
+      for (const auto& [label, share] : ranking(leaf, top, true)) {
         labels[k] = label;
         scores[k++] = static_cast<float>(share);
       }
@@ -246,6 +274,7 @@ bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<On
   nodes_ = std::move(nodes);
   if (!is_tree()) return false;
   t_ = std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.leaf(); });
+  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
   for (Node& node : nodes_) {
     node.heaviest = 0;
     for (const LomCount& count : node.counts.sorted()) {

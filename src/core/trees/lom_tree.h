@@ -63,14 +63,16 @@ class LomTree {
   // The way of a row, and the leaf.
   template <class Index>
   std::pair<std::vector<Step>, int32_t> path(Row<Index> row) const;
-  // A leaf's labels with their shares, heaviest first, the `top` first of them.
-  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top) const;
+  // A leaf's labels with their shares, heaviest first, the `top` first of them. With `fill` those of the nodes above it
+  // follow with a share of 0.
+  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top, bool fill = false) const;
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] int64_t n_labels() const { return n_labels_; }
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
 
   // Takes a whole tree, heaviest labels apart, which are found. False if it is none; then this one is to be thrown away.
@@ -83,12 +85,13 @@ class LomTree {
   void know(int32_t label);
   void count(Node& j, int32_t label, double weight);
   int32_t train(int32_t j, int32_t label, double weight);
+  void look_ahead(int32_t j, int32_t label);
   bool split(int32_t j);
   void create_children(int32_t j);
   [[nodiscard]] int32_t orphan() const;
   void swap(int32_t v, int32_t s);
   void set_node(int32_t v);
-  void add_router(int32_t j);
+  void repack();
   void update_c(int32_t v);
   template <class Index>
   int32_t leaf_of(Row<Index> row, Work& work) const;
@@ -100,7 +103,8 @@ class LomTree {
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
   int64_t n_labels_ = 0;
-  int64_t t_ = 0;  // internal nodes
+  int64_t t_ = 0;             // internal nodes
+  int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
   Work work_;

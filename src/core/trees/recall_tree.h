@@ -111,6 +111,7 @@ class RecallTree {
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] const LabelRegressors& labels() const { return labels_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] Random& random() { return random_; }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import _core
 from sapwood._estimator import n_threads
+from sapwood.online.figures import balanced_figures
 from sapwood.online.tree import CoreTree, OnlineTreeClassifier
 
 
@@ -44,6 +46,9 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
 
     def _new_tree(self, rows: _core.Rows) -> CoreTree:
         return CoreTree(self._kind, filter=self._is_filter, random_state=self._seed(), **self._rule(rows))
+
+    def _nodes(self) -> dict[str, NDArray[Any]]:
+        return balanced_figures(self._learned().core.tree())
 
     def _candidates(self, rows: _core.Rows, leaf: int) -> list[tuple[Any, float]]:
         codes, scores = self._learned().core.top(

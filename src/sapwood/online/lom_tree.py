@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import _core
 from sapwood._parameters import check_number, check_whole
+from sapwood.online.figures import lom_figures
 from sapwood.online.tree import CoreTree, OnlineTreeClassifier
 
 
@@ -112,6 +114,9 @@ class LOMTreeClassifier(OnlineTreeClassifier):
             swap_resistance=float(self.swap_resistance),
             **self._rule(rows),
         )
+
+    def _nodes(self) -> dict[str, NDArray[Any]]:
+        return lom_figures(self._learned().core.tree())
 
     def _candidates(self, rows: _core.Rows, leaf: int) -> list[tuple[Any, float]]:
         codes, shares = self._learned().core.ranking(leaf, top=len(self.classes_))

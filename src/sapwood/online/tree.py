@@ -171,6 +171,7 @@ class OnlineTreeClassifier(OnlineClassifier):
         check_number("step", self.step, above=0)
         check_number("initial_square", self.initial_square, above=0)
         check_whole("passes", self.passes, least=1)
+        n_threads(self.n_jobs)
 
     def _rule(self, rows: _core.Rows) -> dict[str, Any]:
         """What every core tree wants to know."""
