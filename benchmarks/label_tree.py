@@ -62,7 +62,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sets", default=SETS, help="names of data sets, with commas (%(default)s)")
     parser.add_argument("--sides", default=SIDES, help="sides to run, with commas (%(default)s)")
     parser.add_argument("--options", action="append", help="LabelTreeClassifier's, as JSON; repeatable")
-    parser.add_argument("--keep", action="store_true", help="keep the figures of other sets in the output file")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures of other sets in the output file"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=1800, help="seconds for one training or prediction")
