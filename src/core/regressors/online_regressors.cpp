@@ -173,6 +173,13 @@ void OnlineRegressors::prefetch(int32_t node, const OnlineWork& work) const {
   if (!dense_) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch(work.row);
 }
 
+void OnlineRegressors::look_ahead(int32_t node, OnlineWork& work) const {
+  if (dense_) return;
+  work.next_bank = place(node).bank;
+  work.version = version_;
+  pages_[static_cast<size_t>(work.next_bank)].bank.find_to_learn(work.row, work.next_lines.data());
+}
+
 void OnlineRegressors::look_up(int32_t node, OnlineWork& work) const {
   const Place at = place(node);
   if (dense_ || is_here(at.bank, work)) return;
@@ -192,7 +199,14 @@ const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
   const Place at = place(node);
   if (dense_) return dense_scores(at, work);
   if (!is_here(at.bank, work) || !work.writable) {
-    pages_[static_cast<size_t>(at.bank)].bank.find_or_add(work.row, work.lines.data());
+    OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
+    if (work.next_bank == at.bank && work.version == version_) {
+      work.lines.swap(work.next_lines);
+      bank.add_missing(work.row, work.lines.data());
+    } else {
+      bank.find_or_add(work.row, work.lines.data());
+    }
+    work.next_bank = -1;
     found(at.bank, true, work);
   }
   if (!work.scored) read(work);
@@ -210,10 +224,11 @@ float OnlineRegressors::learn(int32_t node, int which, double target, double wei
     return exact_kernels().dense_learn(weights, squares, x, stride(), push(rule_, score, target, weight), rule_.step);
   }
   const float score = scores_to_learn(node, work)[which];
+  const float pushed = push(rule_, score, target, weight);
+  if (pushed == 0) return score;
   OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
   const int lane = at.lane + which;
-  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane,
-                                                 push(rule_, score, target, weight), rule_.step);
+  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane, pushed, rule_.step);
   work.scores[static_cast<size_t>(lane)] = after;
   return after;
 }
