@@ -5,11 +5,14 @@ from importlib.metadata import version
 
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
+from sapwood.budgeted import BudgetedClassifier, BudgetedTreeClassifier
 from sapwood.flat import OneVsAllClassifier
 from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
 from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
 
 __all__ = [
+    "BudgetedClassifier",
+    "BudgetedTreeClassifier",
     "FilterTreeClassifier",
     "LOMTreeClassifier",
     "LabelBTreeClassifier",

@@ -189,6 +189,52 @@ def train_bac(
     n_folds: int = 1,
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
+def train_bac_set(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    groups: bool,
+    options: dict[str, Any],
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> _Arrays: ...
+
+class BacSet:
+    """Budget-aware classifiers that tell labels apart, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_labels: int, n_columns: int, loss: str) -> None: ...
+    def top(self, X: Rows, *, k: int, normalize: bool, n_threads: int) -> _Top: ...
+    def decisions(self, X: Rows, *, normalize: bool, n_threads: int) -> NDArray[np.float64]: ...
+
+def train_budgeted_tree(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    fold: NDArray[np.uint8] | None,
+    n_folds: int,
+    max_depth: int,
+    max_features: int,
+    options: dict[str, Any],
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> tuple[_Arrays, float, float]: ...
+
+class BudgetedTree:
+    """A budgeted tree, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_folds: int, n_labels: int, n_columns: int) -> None: ...
+    def top(self, X: Rows, *, k: int, normalize: bool, n_threads: int) -> _Top: ...
+    def leaves(self, X: Rows, *, normalize: bool, n_threads: int) -> NDArray[np.int32]: ...
 
 class _OnlineTree:
     """What the online trees have in common."""

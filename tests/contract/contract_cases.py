@@ -12,6 +12,12 @@ import sapwood
 from sapwood import model_file
 
 VARIANTS = {
+    "BudgetedClassifier": [{}, {"loss": "logistic", "tol": 0.01}, {"budget": 3, "class_weight": "balanced"}],
+    "BudgetedTreeClassifier": [
+        {},
+        {"prune": False, "loss": "logistic", "budget": 2},
+        {"folds": 3, "max_planes": 2, "max_features": 22},
+    ],
     "LabelBTreeClassifier": [{}, {"arity": 4, "max_leaf": 4, "decay": 0.01, "max_memory": 100_000}],
     "LabelTreeClassifier": [
         {},
@@ -31,6 +37,8 @@ VARIANTS = {
 """Constructor arguments of each estimator; one not named here is tested as it comes."""
 
 SLOW = {
+    "BudgetedClassifier": {"budget": 100, "max_planes": 10**6, "tol": 1e-30},
+    "BudgetedTreeClassifier": {"max_planes": 10**6, "tol": 1e-30},
     "LabelBTreeClassifier": {"passes": 10**9},
     "LabelTreeClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
     "OneVsAllClassifier": {"passes": 10**9, "tol": 1e-30, "prune": 0.0},
@@ -44,13 +52,22 @@ WEIGHTS_REPEAT = (
     "an integer weight and so many copies of the row have one optimum, but the solver stops within `tol` of it: the "
     "check compares seven digits"
 )
+NAMED_WEIGHTS = (
+    'class_weight is None or "balanced": both sides of each problem; weights of single labels are not taken'
+)
 ONE_STEP = "a stream: a row of weight 2 is one step of twice the gradient, two copies are two steps"
 EXPECTED_FAILURES = {
     name: {
         "check_sample_weight_equivalence_on_dense_data": WEIGHTS_REPEAT,
         "check_sample_weight_equivalence_on_sparse_data": WEIGHTS_REPEAT,
     }
-    for name in ("LabelTreeClassifier", "OneVsAllClassifier")
+    for name in ("LabelTreeClassifier", "OneVsAllClassifier", "BudgetedClassifier")
+}
+EXPECTED_FAILURES["BudgetedClassifier"]["check_class_weight_classifiers"] = NAMED_WEIGHTS
+EXPECTED_FAILURES["BudgetedTreeClassifier"] = {
+    "check_sample_weight_equivalence_on_dense_data": "copies of a row may be dealt to several folds",
+    "check_sample_weight_equivalence_on_sparse_data": "copies of a row may be dealt to several folds",
+    "check_class_weight_classifiers": NAMED_WEIGHTS,
 }
 EXPECTED_FAILURES |= {
     name: {

@@ -7,6 +7,7 @@ namespace sapwood::bindings {
 
 void bind_balanced_tree(nanobind::module_& m);
 void bind_budgeted(nanobind::module_& m);
+void bind_budgeted_tree(nanobind::module_& m);
 void bind_io(nanobind::module_& m);
 void bind_label_btree(nanobind::module_& m);
 void bind_label_tree(nanobind::module_& m);

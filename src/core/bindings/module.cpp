@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
   sapwood::bindings::bind_lom_tree(m);
   sapwood::bindings::bind_balanced_tree(m);
   sapwood::bindings::bind_budgeted(m);
+  sapwood::bindings::bind_budgeted_tree(m);
 }

@@ -127,12 +127,12 @@ class OneVsAllClassifier(OnlineClassifier):
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
             if self.negatives is None:
                 shape = {"arity": 2, "max_leaf": len(targets.classes), "n_trees": 1, "balanced": True}
-                model: Forest | _Online = self._training().train(
+                model: Forest | _Online = Training.of(self).train(
                     rows, targets, weight, shape=shape, seed=self._seed(), report=report
                 )
             else:
                 model = self._new_online()
-                for _ in range(self.passes or self._training().default_passes()):
+                for _ in range(self.passes or Training.of(self).default_passes()):
                     model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
         self._model = model
         self._note_targets(targets)
@@ -173,32 +173,17 @@ class OneVsAllClassifier(OnlineClassifier):
     def _progressive(self) -> tuple[float, float]:
         return (0.0, 0.0) if isinstance(self._model, Forest) else self._model.core.progressive()
 
-    def _training(self) -> Training:
-        return Training(
-            solver=self.solver,
-            loss=self.loss,
-            C=self.C,
-            tol=self.tol,
-            passes=self.passes,
-            step=self.step,
-            prune=self.prune,
-            weight_bits=self.weight_bits,
-            class_weight=self.class_weight,
-            normalize=self.normalize,
-            n_threads=n_threads(self.n_jobs),
-        )
-
     def _new_online(self) -> _Online:
         return _Online(
             loss=self.loss,
-            step=self._training().first_step(),
+            step=Training.of(self).first_step(),
             normalize=self.normalize,
             negatives=self.negatives or 0,
             random_state=self._seed(),
         )
 
     def _check_parameters(self) -> None:
-        self._training().check()
+        Training.of(self).check()
         if self.negatives is not None:
             check_whole("negatives", self.negatives, least=1)
             if self.solver == "dual":

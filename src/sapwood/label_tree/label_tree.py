@@ -162,7 +162,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         shape = {"arity": self.arity, "max_leaf": self.max_leaf, "n_trees": self.n_trees, "balanced": True}
         shape |= PRESETS[self.preset]
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
-            forest = self._training().train(
+            forest = Training.of(self).train(
                 rows, targets, weight, shape=shape, hierarchy=hierarchy, seed=self._seed(), report=report
             )
         self.forest_ = forest
@@ -189,27 +189,12 @@ class LabelTreeClassifier(SapwoodClassifier):
         check_whole("arity", self.arity, least=2)
         check_whole("max_leaf", self.max_leaf, least=1)
         check_whole("n_trees", self.n_trees, least=1)
-        self._training().check()
+        Training.of(self).check()
         check_whole("beam", self.beam, least=1)
         check_number("min_beam_share", self.min_beam_share, least=0, most=1)
         check_choice("preset", self.preset, tuple(PRESETS))
         if self.tree is not None and (self.preset is not None or self.n_trees != 1):
             raise ValueError("tree is one given tree: it goes with neither preset nor n_trees")
-
-    def _training(self) -> Training:
-        return Training(
-            solver=self.solver,
-            loss=self.loss,
-            C=self.C,
-            tol=self.tol,
-            passes=self.passes,
-            step=self.step,
-            prune=self.prune,
-            weight_bits=self.weight_bits,
-            class_weight=self.class_weight,
-            normalize=self.normalize,
-            n_threads=n_threads(self.n_jobs),
-        )
 
     def _settings(self) -> Settings:
         return Settings(self.beam, self.min_beam_share, self.normalize, n_threads(self.n_jobs))
