@@ -24,6 +24,11 @@ class OnlineBank {
     for (const uint32_t column : row.columns) columns_.prefetch(column);
   }
 
+  template <class Index>
+  void prefetch_columns(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) columns_.prefetch(static_cast<uint32_t>(row.index[k]));
+  }
+
   // lines: of the row's columns and, last, of the constant; kNothing, which holds zeros, where a column has no line.
   void find(const OnlineRow& row, int32_t* lines) const;
   // The same, and lines that are not there are made.

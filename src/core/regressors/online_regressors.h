@@ -92,6 +92,11 @@ class OnlineRegressors {
   // For many rows at a time: asks for what look_up reads, then look_up asks for what scores() will read.
   void prefetch(int32_t node, const OnlineWork& work) const;
   void look_up(int32_t node, OnlineWork& work) const;
+  // The same as prefetch for a row that no work has taken yet.
+  template <class Index>
+  void prefetch_columns(int32_t node, Row<Index> row) const {
+    if (!dense_ && has(node)) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch_columns(row);
+  }
 
   struct Place {
     int32_t bank = -1;  // dense: the number of the rows of weights; -1: none
