@@ -76,7 +76,7 @@ class OnlineRegressors {
   // What the node's routers say of the row: `width` scores, there until the next call.
   [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
   [[nodiscard]] float score(int32_t node, OnlineWork& work) const { return *scores(node, work); }
-  // The same for who will learn: lines that are missing are made.
+  // The same for who will learn: asks for the step state too.
   const float* scores_to_learn(int32_t node, OnlineWork& work);
 
   // One step of one of the node's routers towards -1 or +1; its score after it.
@@ -153,6 +153,7 @@ class OnlineRegressors {
   [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
   void found(int32_t bank, bool writable, OnlineWork& work) const;
   void read(OnlineWork& work) const;
+  void make_lines(OnlineWork& work);
   static void put_bank(const OnlineBank& bank, Arrays<Owned>& out);
   bool restore_page(const Arrays<View>& arrays, size_t bank);
 
