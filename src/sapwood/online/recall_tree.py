@@ -209,7 +209,6 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             cross_path=bool(self.cross_path),
             arity=int(self.arity),
             router_step=float(self.step if self.router_step is None else self.router_step),
-            tolerance=float(self.tolerance),
             router_tolerance=float(self.tolerance),
             random_state=self._seed(),
             **self._rule(rows),
@@ -257,7 +256,6 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             raise ValueError(f"arity must be at most 16, not {self.arity}")
         check_choice("router_weight", self.router_weight, ("total", "mean", "none"))
         check_choice("path_features", self.path_features, ("none", "path", "leaf"))
-        check_number("tolerance", self.tolerance, least=0)
         if self.router_step is not None:
             check_number("router_step", self.router_step, above=0)
 
