@@ -228,6 +228,13 @@ def test_inputs_are_left_as_they_were():
     np.testing.assert_array_equal(Y.indices, before)
 
 
+def damaged():
+    """An indicator whose second row names a column far beyond its two: scipy would write there."""
+    indicator = sparse.csc_matrix(np.eye(2))
+    indicator.indices[1] = 10**6
+    return indicator
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -246,6 +253,7 @@ def test_inputs_are_left_as_they_were():
         (lambda: metrics.precision_at_k(np.eye(2), [[1], [0]], labels=["a"]), "2 columns, but labels= has 1"),
         (lambda: metrics.precision_at_k(np.eye(2), [[1], [0]], labels=["a", "a"]), "names a label twice"),
         (lambda: metrics.precision_at_k([1, 7], [[1], [1]], labels=[1, 2]), "row 1 has the label"),
+        (lambda: metrics.precision_at_k(damaged(), [[1], [0]]), "the indicator is damaged"),
         (lambda: metrics.micro_f1(np.eye(2), np.eye(2, 3)), "2 columns and Y_pred has 3"),
         (lambda: metrics.micro_f1([1], [1, 2]), "Y_true has 1 rows and Y_pred has 2"),
         (lambda: metrics.micro_f1([1], ["oak"]), "cannot be compared"),

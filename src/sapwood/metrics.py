@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from sapwood._sparse import check_structure
+
 __all__ = [
     "example_f1",
     "macro_f1",
@@ -408,6 +410,8 @@ def _holds_lists(Y: Any) -> bool:
 def _read_indicator(Y: Any, n_names: int | None) -> _Pairs:
     if Y.dtype.kind not in "biuf":
         raise ValueError(f"a 2-D array of labels must be an indicator of zeros and ones, not {Y.dtype}")
+    if sparse.issparse(Y):
+        check_structure(Y, "the indicator")
     indicator = sparse.csr_matrix(Y)
     n_rows, n_columns = indicator.shape
     if n_names not in (None, n_columns):

@@ -2,55 +2,19 @@
 
 import numpy as np
 import scipy.sparse as sp
+from budgeted_cases import OPTIONS, linear, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapwood import _core
 from sapwood.reference.budgeted import BudgetedParameters
-
-DEFAULTS = {
-    "budget": 3,
-    "C": 1.0,
-    "loss": "squared_hinge",
-    "fit_offset": True,
-    "balanced": False,
-    "tol": 1e-3,
-    "max_planes": 50,
-    "max_steps": 2000,
-}
-
-
-def view(X):
-    if sp.issparse(X):
-        return _core.Rows.csr(X.indptr, X.indices, X.data, X.shape[1])
-    return _core.Rows.dense(X)
-
-
-def solve(X, y, fold=None, n_folds=1, weight=None, scale=None, **options):
-    return _core.train_bac(
-        view(X),
-        y.astype(np.int8),
-        {**DEFAULTS, **options},
-        fold=fold,
-        n_folds=n_folds,
-        row_weight=weight,
-        row_scale=scale,
-    )
 
 
 def reference(X, y, fold=None, n_folds=1, **options):
-    options = {**DEFAULTS, **options}
+    options = {**OPTIONS, **options}
     weight = "balanced" if options.pop("balanced") else None
     options["max_iter"] = options.pop("max_steps")
     train = np.ones((len(y), 1), bool) if fold is None else fold[:, None] != np.arange(n_folds)
     return BudgetedParameters(class_weight=weight, **options).solve(X.astype(np.float64), y, train)
-
-
-def make(seed, n, m, density=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, m)) * (rng.random((n, m)) < density)
-    y = np.where(X @ rng.normal(size=m) + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
-    return X.astype(np.float32), y
 
 
 def same(core, ref, rel=1e-6):
@@ -77,7 +41,7 @@ def same(core, ref, rel=1e-6):
 def test_same_planes_and_objective_as_the_reference(
     seed, n, m, loss, budget, fit_offset, balanced, n_folds, density
 ):
-    X, y = make(seed, n, m, density)
+    X, y = linear(seed, n, m, density)
     fold = np.random.default_rng(seed).integers(0, n_folds, n).astype(np.uint8) if n_folds > 1 else None
     options = {
         "budget": budget,

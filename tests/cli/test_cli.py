@@ -157,6 +157,14 @@ def test_tabs_in_labels_do_not_break_rows(run, written):
     assert [line.split("\t")[0] for line in lines[:3]] == ["a\\tb", "c\\nd", "e\\\\f"]
 
 
+def test_labels_that_are_no_text_are_escaped(run, written):
+    data = written("train.jsonl", jsonl(labels=["\ud800", "green", "blue"]))
+    succeeded(run("train", "label-tree", data, "-o", "a.model"))
+    assert succeeded(run("predict", "a.model", data, "-k", 1)).startswith("\\ud800\t")
+    first = json.loads(succeeded(run("predict", "a.model", data, "--json")).splitlines()[0])
+    assert first["labels"][0] == "\ud800"
+
+
 def test_field_names(run, written):
     data = written("train.jsonl", jsonl("colour", text="body"))
     fields = ["--text-field", "body", "--label-field", "colour"]

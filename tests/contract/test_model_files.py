@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contract_cases import VARIANTS, every_estimator, every_variant, label_lists, make_rows
+from contract_cases import (
+    VARIANTS,
+    every_estimator,
+    every_variant,
+    label_lists,
+    make_rows,
+    takes_several_labels,
+)
 from sklearn.base import clone
 
 import sapwood
@@ -33,7 +40,8 @@ def test_damaged_and_forged_files_are_refused_or_answer(estimator, tmp_path):
     for number, kwargs in enumerate(VARIANTS.get(name, [{}])):
         model = clone(estimator).set_params(**kwargs)
         model.fit(X, CODES).save(tmp_path / f"{number}-multiclass.model")
-        model.fit(X, lists).save(tmp_path / f"{number}-lists.model")
+        if takes_several_labels(model):
+            model.fit(X, lists).save(tmp_path / f"{number}-lists.model")
     sp.save_npz(tmp_path / "x.npz", X[::8])
     n_attacks = N_ATTACKS if name == "LabelTreeClassifier" else N_FEWER
     command = [sys.executable, str(ATTACKS), str(tmp_path), *(f"{kind}={n}" for kind, n in n_attacks.items())]

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
-from sapwood import LabelTreeClassifier, _core
+from sapwood import LabelTreeClassifier, OneVsAllClassifier, _core
 
 EXACT = {
     "max_leaf": 1000,
@@ -171,3 +171,20 @@ def test_rows_that_are_not_scaled_learn_at_great_length():
     X, y = noisy_rows(n_labels=5)
     long = X * np.float32(1e8)
     assert LabelTreeClassifier(normalize=False, C=1e-15, random_state=0).fit(long, y).score(long, y) > 0.9
+
+
+@pytest.mark.parametrize("scale", [1e5, 1e10, 1e19, 1e37])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_rows_of_any_length_leave_numbers(scale, loss):
+    """Without `normalize` gradients and their squares may pass the largest float."""
+    random = np.random.default_rng(0)
+    y = np.arange(60) % 5
+    X = (scale * (random.normal(size=(60, 6)) + 3 * np.eye(6)[y])).astype(np.float32)
+    options = {"normalize": False, "solver": "adagrad", "loss": loss, "random_state": 0}
+    tree, flat = LabelTreeClassifier(**options).fit(X, y), OneVsAllClassifier(**options).fit(X, y)
+    online = OneVsAllClassifier(**options)
+    for _ in range(3):
+        online.partial_fit(X, y)
+    for model in (tree, flat, online):
+        assert np.isfinite(model.predict_topk(X)[1]).all()
+        assert np.isfinite(model.predict_proba(X)).all()

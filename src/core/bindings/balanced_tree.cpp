@@ -9,12 +9,13 @@ namespace {
 
 class BalancedTreeBinding : public OnlineTree<BalancedTree> {
  public:
-  BalancedTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
+  BalancedTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial, double tolerance,
                       bool filter, bool normalize, uint64_t random_state)
-      : OnlineTree(n_columns, BalancedTree::Options{rule_of(loss, method, step, initial), filter, normalize}, dense, n_columns,
+      : OnlineTree(n_columns, BalancedTree::Options{rule_of(loss, method, step, initial, tolerance), filter, normalize}, dense, n_columns,
                    random_state) {}
 
-  [[nodiscard]] nb::dict state() {
+  // Its nodes, without their routers.
+  [[nodiscard]] nb::dict tree() const {
     const std::shared_lock shared(mutex_);
     std::vector<int32_t> parent, left, right, label;
     std::vector<double> examples, sent_right, agreed;
@@ -38,8 +39,12 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
     out["shallow"] = to_numpy(std::vector<int32_t>(model_.shallow()));
     out["deep"] = to_numpy(std::vector<int32_t>(model_.deep()));
     out["random_state"] = to_numpy(std::vector<uint64_t>{model_.random_state()});
-    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
-    put_routers(out, model_.regressors());
+    return out;
+  }
+
+  [[nodiscard]] nb::dict state() const {
+    nb::dict out = tree();
+    put_common_state(out);
     return out;
   }
 
@@ -60,6 +65,9 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
     if (!model_.restore(std::move(nodes), copy_of<int32_t>(arrays, "shallow"), copy_of<int32_t>(arrays, "deep"), routers_of(arrays))) {
       damaged("its nodes and routers are no balanced tree");
     }
+    const auto random_state = array_of<uint64_t>(arrays, "random_state");
+    if (random_state.size() != 1) damaged("its random state is none");
+    model_.set_random_state(random_state[0]);
     restore_progressive(arrays);
   }
 };
@@ -68,10 +76,11 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
 
 void bind_balanced_tree(nb::module_& m) {
   nb::class_<BalancedTreeBinding> c(m, "BalancedTree", "A random tree or a filter tree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, bool, bool, uint64_t>(), nb::kw_only(),
-        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, bool, bool, uint64_t>(), nb::kw_only(),
+        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"), nb::arg("tolerance"),
         nb::arg("filter"), nb::arg("normalize"), nb::arg("random_state"));
   bind_online_tree(c);
+  c.def("tree", &BalancedTreeBinding::tree, "Its nodes as arrays.");
 }
 
 }  // namespace sapwood::bindings

@@ -1,5 +1,7 @@
 #include "trees/lom_tree.h"
 
+#include <cmath>
+
 #include "bindings/bind.h"
 #include "bindings/online_tree.h"
 
@@ -9,9 +11,9 @@ namespace {
 
 class LomTreeBinding : public OnlineTree<LomTree> {
  public:
-  LomTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
+  LomTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial, double tolerance,
                  int64_t max_internal, int64_t internal_per_label, double swap_resistance, bool normalize)
-      : OnlineTree(n_columns, LomTree::Options{rule_of(loss, method, step, initial), max_internal, internal_per_label,
+      : OnlineTree(n_columns, LomTree::Options{rule_of(loss, method, step, initial, tolerance), max_internal, internal_per_label,
                                                swap_resistance, normalize},
                    dense, n_columns) {
     if (!(swap_resistance >= 1) || internal_per_label < 1 || max_internal < -1) throw nb::value_error("an option is out of range");
@@ -30,7 +32,8 @@ class LomTreeBinding : public OnlineTree<LomTree> {
     return nb::make_tuple(to_numpy(std::move(labels)), to_numpy(std::move(shares)));
   }
 
-  [[nodiscard]] nb::dict state() {
+  // Its nodes, without their routers.
+  [[nodiscard]] nb::dict tree() const {
     const std::shared_lock shared(mutex_);
     std::vector<int32_t> parent, left, right, recycles, labels;
     std::vector<int64_t> node_labels{0};
@@ -70,8 +73,12 @@ class LomTreeBinding : public OnlineTree<LomTree> {
     out["n"] = to_numpy(std::move(n));
     out["m"] = to_numpy(std::move(m));
     out["sent_right"] = to_numpy(std::move(sent_right));
-    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
-    put_routers(out, model_.regressors());
+    return out;
+  }
+
+  [[nodiscard]] nb::dict state() const {
+    nb::dict out = tree();
+    put_common_state(out);
     return out;
   }
 
@@ -86,9 +93,11 @@ class LomTreeBinding : public OnlineTree<LomTree> {
       if (size != n) damaged("its nodes' arrays differ in length");
     }
     if (bounds.size() != n + 1 || bounds[0] != 0) damaged("its label counts do not fit its nodes");
+    check_weights({total, n_sum, C, floor});
     std::vector<LomTree::Node> nodes(n);
     for (size_t v = 0; v < n; ++v) {
       if (parent[v] < -1 || parent[v] >= std::ssize(parent)) damaged("a node has no such parent");
+      if (recycles[v] < 0 || recycles[v] > kMostRecycles) damaged("a node was not recycled so often");
       nodes[v] = {.parent = parent[v], .left = left[v], .right = right[v], .recycles = recycles[v], .heaviest_label = -1, .heaviest = 0,
                   .total = total[v], .m_sum = m_sum[v], .n_sum = n_sum[v], .C = C[v], .floor = floor[v], .counts = {}};
     }
@@ -98,6 +107,17 @@ class LomTreeBinding : public OnlineTree<LomTree> {
   }
 
  private:
+  static constexpr int32_t kMostRecycles = 1 << 20;
+
+  // Sums of weights: that none is negative keeps a leaf from being its own orphan.
+  static void check_weights(std::initializer_list<std::span<const double>> arrays) {
+    for (const auto& array : arrays) {
+      for (const double x : array) {
+        if (!std::isfinite(x) || x < 0) damaged("a sum of weights is negative or not finite");
+      }
+    }
+  }
+
   static void restore_counts(const nb::dict& arrays, std::span<const int64_t> bounds, int32_t n_labels, std::vector<LomTree::Node>& nodes) {
     const auto labels = array_of<int32_t>(arrays, "labels");
     const auto l = array_of<double>(arrays, "l"), n = array_of<double>(arrays, "n"), m = array_of<double>(arrays, "m"),
@@ -107,6 +127,7 @@ class LomTreeBinding : public OnlineTree<LomTree> {
         bounds.back() != std::ssize(labels)) {
       damaged("its label counts differ in length");
     }
+    check_weights({l, n, sent_right});
     for (size_t v = 0; v < nodes.size(); ++v) {
       if (bounds[v] > bounds[v + 1] || bounds[v + 1] > std::ssize(labels)) damaged("its label counts do not ascend");
       for (auto k = static_cast<size_t>(bounds[v]); k < static_cast<size_t>(bounds[v + 1]); ++k) {
@@ -121,10 +142,11 @@ class LomTreeBinding : public OnlineTree<LomTree> {
 
 void bind_lom_tree(nb::module_& m) {
   nb::class_<LomTreeBinding> c(m, "LomTree", "A LOMtree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, int64_t, int64_t, double, bool>(), nb::kw_only(),
-        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, int64_t, int64_t, double, bool>(), nb::kw_only(),
+        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"), nb::arg("tolerance"),
         nb::arg("max_internal"), nb::arg("internal_per_label"), nb::arg("swap_resistance"), nb::arg("normalize"));
   bind_online_tree(c);
+  c.def("tree", &LomTreeBinding::tree, "Its nodes as arrays.");
   c.def("ranking", &LomTreeBinding::ranking, nb::arg("leaf"), nb::kw_only(), nb::arg("top"), "A leaf's labels and shares.");
 }
 

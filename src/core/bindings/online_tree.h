@@ -47,10 +47,10 @@ inline OnlineLoss online_loss_named(const std::string& name) {
   throw nb::value_error("loss must be 'squared', 'logistic' or 'absolute'");
 }
 
-inline Rule rule_of(const std::string& loss, const std::string& method, float step, float initial) {
+inline Rule rule_of(const std::string& loss, const std::string& method, float step, float initial, double tolerance = 0) {
   if (method != "adagrad" && method != "sgd") throw nb::value_error("method must be 'adagrad' or 'sgd'");
   if (!(step > 0) || !(initial > 0)) throw nb::value_error("step and initial must be positive");
-  return {online_loss_named(loss), method == "adagrad", step, initial};
+  return {online_loss_named(loss), method == "adagrad", step, initial, tolerance};
 }
 
 inline void put_routers(nb::dict& out, const OnlineRegressors& routers) {
@@ -97,7 +97,9 @@ class OnlineTree {
  public:
   template <class... Arguments>
   explicit OnlineTree(int64_t n_columns, Arguments&&... arguments)
-      : model_(std::forward<Arguments>(arguments)...), n_columns_(n_columns) {}
+      : model_(std::forward<Arguments>(arguments)...), n_columns_(n_columns) {
+    if (n_columns < 0 || n_columns >= INT32_MAX) throw nb::value_error("more than 2^31 - 2 columns are not supported");
+  }
   OnlineTree(const OnlineTree&) = delete;
 
   // Learns the rows `passes` times: in order or, given a seed, each time in a new order.
@@ -109,9 +111,10 @@ class OnlineTree {
     run_interruptible(progress, [&](Monitor& monitor) {
       const std::unique_lock alone(mutex_);
       Random random(shuffle.value_or(0));
-      monitor.total = X.n_rows() * passes;
+      const std::vector<int64_t> weighed = rows_with_weight(X.n_rows(), weight);
+      monitor.total = std::ssize(weighed) * passes;
       for (int32_t pass = 0; pass < passes; ++pass) {
-        const std::vector<int64_t> order = shuffle ? random_order(X.n_rows(), random) : std::vector<int64_t>{};
+        const std::vector<int64_t> order = shuffle ? random_order(weighed, random) : weighed;
         X.visit([&](const auto& rows) { learn_rows(model_, rows, label, weight, order, predict_first, monitor); });
       }
     });
@@ -148,7 +151,7 @@ class OnlineTree {
     return nb::make_tuple(nodes, margins, children, leaf);
   }
 
-  [[nodiscard]] nb::tuple progressive() {
+  [[nodiscard]] nb::tuple progressive() const {
     const std::shared_lock shared(mutex_);
     return nb::make_tuple(model_.progressive().wrong, model_.progressive().seen);
   }
@@ -168,6 +171,11 @@ class OnlineTree {
  protected:
   void check_columns(const RowsView& X) const {
     if (X.n_columns() != n_columns_) throw nb::value_error("X has another number of columns than the model");
+  }
+  void put_common_state(nb::dict& out) const {
+    const std::shared_lock shared(mutex_);
+    out["progressive"] = to_numpy(std::vector<double>{model_.progressive().wrong, model_.progressive().seen});
+    put_routers(out, model_.regressors());
   }
   void restore_progressive(const nb::dict& arrays) {
     const auto progressive = array_of<double>(arrays, "progressive");

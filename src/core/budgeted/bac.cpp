@@ -69,7 +69,7 @@ BacSolution train_bac(const Rows& X, const BacProblem& problem, const BacOptions
 }
 
 template <class Index>
-void bac_scores(const BacSolution& bac, Row<Index> row, float scale, double* scores) {
+void bac_scores(const BacView& bac, Row<Index> row, float scale, double* scores) {
   const size_t folds = bac.offset.size();
   std::copy(bac.offset.begin(), bac.offset.end(), scores);
   const auto add = [&](size_t place, float value) {
@@ -98,7 +98,7 @@ bool bac_vote(std::span<const double> scores) {
 template BacSolution train_bac(const CsrRows<int32_t>&, const BacProblem&, const BacOptions&, BacWorkspace&, const Monitor&);
 template BacSolution train_bac(const CsrRows<int64_t>&, const BacProblem&, const BacOptions&, BacWorkspace&, const Monitor&);
 template BacSolution train_bac(const DenseRows&, const BacProblem&, const BacOptions&, BacWorkspace&, const Monitor&);
-template void bac_scores(const BacSolution&, Row<int32_t>, float, double*);
-template void bac_scores(const BacSolution&, Row<int64_t>, float, double*);
+template void bac_scores(const BacView&, Row<int32_t>, float, double*);
+template void bac_scores(const BacView&, Row<int64_t>, float, double*);
 
 }  // namespace sapwood

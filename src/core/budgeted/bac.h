@@ -38,7 +38,7 @@ struct BacProblem {
   const float* row_weight = nullptr;   // by number in X: importance of a row, or null
   const uint8_t* fold = nullptr;       // by number in X: the fold that does not learn from the row, or null
   int32_t n_folds = 1;
-  std::optional<std::span<const int32_t>> among;  // ascending columns to choose from; all, if it is not given
+  std::optional<std::span<const int32_t>> among = std::nullopt;  // ascending columns to choose from; all, if it is not given
 };
 
 struct BacSolution {
@@ -53,6 +53,17 @@ struct BacSolution {
 
   [[nodiscard]] int32_t n_folds() const { return static_cast<int32_t>(offset.size()); }
   [[nodiscard]] double gap() const { return objective.back() - bound.back(); }
+};
+
+// A classifier wherever it lies.
+struct BacView {
+  std::span<const int32_t> columns;  // ascending
+  const double* weights;             // columns x folds
+  std::span<const double> offset;    // folds
+
+  BacView(std::span<const int32_t> columns, const double* weights, std::span<const double> offset)
+      : columns(columns), weights(weights), offset(offset) {}
+  BacView(const BacSolution& bac) : BacView(bac.columns, bac.weights.data(), bac.offset) {}
 };
 
 // Memory to solve in, kept from one problem to the next: one for each thread.
@@ -79,7 +90,7 @@ template <class Rows>
 
 // f(x) of one row, its values times `scale`, for every fold: `scores` takes n_folds values. The row's columns ascend.
 template <class Index>
-void bac_scores(const BacSolution& bac, Row<Index> row, float scale, double* scores);
+void bac_scores(const BacView& bac, Row<Index> row, float scale, double* scores);
 
 // Where the folds' majority is positive, [vote]: f = 0 casts no vote, the mean decides a tie.
 [[nodiscard]] bool bac_vote(std::span<const double> scores);

@@ -50,23 +50,36 @@ int32_t OnlineBank::add(uint64_t key) {
   return line;
 }
 
-void OnlineBank::find(const OnlineRow& row, int32_t* lines) const {
+template <bool with_squares>
+void OnlineBank::look_up(const OnlineRow& row, int32_t* lines) const {
+  prefetch(row);
+  const float *const weights = weights_.get(), *const squares = squares_.get();
   for (const uint32_t column : row.columns) {
-    *lines = columns_.line_of(column, kNothing);
-    __builtin_prefetch(weights_.get() + kWidth * *lines++);
+    const int32_t line = columns_.line_of(column, kNothing);
+    __builtin_prefetch(weights + kWidth * line);
+    if constexpr (with_squares) __builtin_prefetch(squares + kWidth * line);
+    *lines++ = line;
   }
   *lines = kConstant;
 }
 
-void OnlineBank::find_or_add(const OnlineRow& row, int32_t* lines) {
+void OnlineBank::find(const OnlineRow& row, int32_t* lines) const { look_up<false>(row, lines); }
+
+void OnlineBank::find_to_learn(const OnlineRow& row, int32_t* lines) const {
+  if (rule_.adagrad) return look_up<true>(row, lines);
+  look_up<false>(row, lines);
+}
+
+void OnlineBank::add_missing(const OnlineRow& row, int32_t* lines) {
   for (const uint32_t column : row.columns) {
-    int32_t line = columns_.line_of(column, kNothing);
-    if (line == kNothing) line = add(column);
-    __builtin_prefetch(weights_.get() + kWidth * line);
-    if (rule_.adagrad) __builtin_prefetch(squares_.get() + kWidth * line);
-    *lines++ = line;
+    if (*lines == kNothing) *lines = add(column);
+    ++lines;
   }
-  *lines = kConstant;
+}
+
+void OnlineBank::find_or_add(const OnlineRow& row, int32_t* lines) {
+  find_to_learn(row, lines);
+  add_missing(row, lines);
 }
 
 void OnlineBank::find_path(const OnlineRow& row, int32_t* lines) const {
@@ -87,39 +100,27 @@ void OnlineBank::clear_lane(int lane) {
   for (int64_t line = 0; line < n_lines_; ++line) squares_.get()[kWidth * line + lane] = rule_.initial;
 }
 
-void OnlineBank::copy_lane(int lane, OnlineBank& to, int to_lane) const {
+int32_t OnlineBank::line_or_add(uint64_t key) {
+  const int32_t line = key >> 32 ? path_.line_of(key, kNothing) : columns_.line_of(static_cast<uint32_t>(key), kNothing);
+  return line == kNothing ? add(key) : line;
+}
+
+void OnlineBank::move_lanes(const std::array<Lane, 16>& to) {
   for (int64_t line = kConstant; line < n_lines_; ++line) {
-    const float weight = weights_.get()[kWidth * line + lane];
-    const float square = rule_.adagrad ? squares_.get()[kWidth * line + lane] : rule_.initial;
-    if (weight == 0.0f && square == rule_.initial) continue;
-    int32_t there = kConstant;
-    if (line >= kFirstKey) {
-      const uint64_t key = keys_[static_cast<size_t>(line - kFirstKey)];
-      there = key >> 32 ? to.path_.line_of(key, kNothing) : to.columns_.line_of(static_cast<uint32_t>(key), kNothing);
-      if (there == kNothing) there = to.add(key);
+    const float* const w = weights_.get() + kWidth * line;
+    const float* const g = rule_.adagrad ? squares_.get() + kWidth * line : nullptr;
+    const OnlineBank* last = nullptr;
+    int64_t there = 0;
+    for (size_t lane = 0; lane < to.size(); ++lane) {
+      OnlineBank* const bank = to[lane].bank;
+      if (!bank || (w[lane] == 0.0f && (!g || g[lane] == rule_.initial))) continue;
+      if (bank != last) there = line == kConstant ? kConstant : bank->line_or_add(keys_[static_cast<size_t>(line - kFirstKey)]);
+      last = bank;
+      bank->weights_.get()[kWidth * there + to[lane].lane] = w[lane];
+      if (g) bank->squares_.get()[kWidth * there + to[lane].lane] = g[lane];
     }
-    to.weights_.get()[kWidth * there + to_lane] = weight;
-    if (rule_.adagrad) to.squares_.get()[kWidth * there + to_lane] = square;
   }
-}
-
-bool OnlineBank::learned(int32_t line) const {
-  const float* const w = weights_.get() + kWidth * line;
-  if (!std::all_of(w, w + kWidth, [](float x) { return x == 0.0f; })) return true;
-  if (!rule_.adagrad) return false;
-  const float* const g = squares_.get() + kWidth * line;
-  return !std::all_of(g, g + kWidth, [this](float x) { return x == rule_.initial; });
-}
-
-void OnlineBank::compact() {
-  OnlineBank kept(rule_);
-  for (int32_t line = kConstant; line < n_lines_; ++line) {
-    if (line >= kFirstKey && !learned(line)) continue;
-    const int64_t there = line == kConstant ? kConstant : kept.add(keys_[static_cast<size_t>(line - kFirstKey)]);
-    std::copy_n(weights_.get() + kWidth * line, kWidth, kept.weights_.get() + kWidth * there);
-    if (rule_.adagrad) std::copy_n(squares_.get() + kWidth * line, kWidth, kept.squares_.get() + kWidth * there);
-  }
-  *this = std::move(kept);
+  reset();
 }
 
 bool OnlineBank::restore(std::span<const uint64_t> keys, const float* weights, const float* squares) {

@@ -2,6 +2,7 @@
 // a line of 16 sums of squared gradients, which predicting never touches.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,10 +24,19 @@ class OnlineBank {
     for (const uint32_t column : row.columns) columns_.prefetch(column);
   }
 
+  template <class Index>
+  void prefetch_columns(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) columns_.prefetch(static_cast<uint32_t>(row.index[k]));
+  }
+
   // lines: of the row's columns and, last, of the constant; kNothing, which holds zeros, where a column has no line.
   void find(const OnlineRow& row, int32_t* lines) const;
   // The same, and lines that are not there are made.
   void find_or_add(const OnlineRow& row, int32_t* lines);
+
+  // For who will learn: asks for the step state too. add_missing then makes the lines that are not there.
+  void find_to_learn(const OnlineRow& row, int32_t* lines) const;
+  void add_missing(const OnlineRow& row, int32_t* lines);
 
   // The same for the row's path features; a bank may have them only.
   void find_path(const OnlineRow& row, int32_t* lines) const;
@@ -39,12 +49,15 @@ class OnlineBank {
 
   // The lane is as new: no weights, no step state.
   void clear_lane(int lane);
-  // Gives a lane's weights and step state to a lane of another bank, which must be as new. This one keeps its own.
-  void copy_lane(int lane, OnlineBank& to, int to_lane) const;
+  // Where a lane goes; null: nowhere.
+  struct Lane {
+    OnlineBank* bank = nullptr;
+    int lane = 0;
+  };
+  // Gives weights and step state to lanes of other banks, which must be as new, and forgets everything.
+  void move_lanes(const std::array<Lane, 16>& to);
   // Forgets everything and gives the memory back.
   void reset();
-  // Drops lines that no lane has learned anything on.
-  void compact();
 
   // Lines: kNothing, the constant, then one for each of keys(): a column, or a path feature above 2^32.
   static constexpr int32_t kNothing = 0;
@@ -58,9 +71,11 @@ class OnlineBank {
   [[nodiscard]] bool restore(std::span<const uint64_t> keys, const float* weights, const float* squares);
 
  private:
+  template <bool with_squares>
+  void look_up(const OnlineRow& row, int32_t* lines) const;
   int32_t add(uint64_t key);
+  int32_t line_or_add(uint64_t key);
   void reserve(int64_t n_lines);
-  [[nodiscard]] bool learned(int32_t line) const;
 
   Rule rule_;
   FeatureIndex<uint32_t> columns_;

@@ -87,24 +87,64 @@ void OnlineRegressors::split(int32_t bank, const std::array<int32_t, 16>& parent
   for (size_t i = 1; i < nodes.size(); ++i) {
     if (std::abs(2 * size[i] - capacity()) < std::abs(2 * size[top] - capacity())) top = i;
   }
-  int32_t other = -1;
+  Page old(rule_);
+  std::swap(old, pages_[static_cast<size_t>(bank)]);
+  free_.push_back(bank);  // for the nodes that stay
+  std::array<OnlineBank::Lane, 16> to{};
+  int32_t half[2] = {-1, -1};
   for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i] < 0) continue;
     bool moves = false;
-    if (nodes[i] >= 0) climb(i, nodes, parents, [&](size_t above) { moves |= above == top; });
-    if (!moves) continue;
-    add_to(other, nodes[i]);
-    const Place to = place(nodes[i]);
-    other = to.bank;
-    Page& from = pages_[static_cast<size_t>(bank)];
-    for (int w = 0; w < width_; ++w) {
-      const int lane = static_cast<int>(i) * width_ + w;
-      from.bank.copy_lane(lane, pages_[static_cast<size_t>(other)].bank, to.lane + w);
-      from.bank.clear_lane(lane);
-    }
-    from.nodes[i] = -1;
-    --from.n_nodes;
+    climb(i, nodes, parents, [&](size_t above) { moves |= above == top; });
+    add_to(half[moves], nodes[i]);
+    half[moves] = place(nodes[i]).bank;
   }
-  pages_[static_cast<size_t>(bank)].bank.compact();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i] < 0) continue;
+    const Place there = place(nodes[i]);
+    for (int w = 0; w < width_; ++w) {
+      to[i * static_cast<size_t>(width_) + static_cast<size_t>(w)] = {&pages_[static_cast<size_t>(there.bank)].bank, there.lane + w};
+    }
+  }
+  old.bank.move_lanes(to);
+}
+
+// Those in use, in the order of the first of their nodes: the same whether the model was read from a file or not.
+std::vector<int32_t> OnlineRegressors::banks_in_order() const {
+  std::vector<int32_t> banks;
+  std::vector<bool> met(pages_.size());
+  for (const Place at : places_) {
+    if (at.bank < 0 || met[static_cast<size_t>(at.bank)]) continue;
+    met[static_cast<size_t>(at.bank)] = true;
+    banks.push_back(at.bank);
+  }
+  return banks;
+}
+
+void OnlineRegressors::rebuild(const Pages& plan) {
+  ++version_;
+  const std::vector<int32_t> old_banks = banks_in_order();
+  std::vector<Page> old = std::move(pages_);
+  pages_.clear();
+  free_.clear();
+  for (const std::vector<int32_t>& nodes : plan) {
+    const auto bank = static_cast<int32_t>(pages_.size());
+    pages_.emplace_back(rule_);
+    free_.push_back(bank);
+    for (size_t i = 0; i < nodes.size(); ++i) add_to(i == 0 ? -1 : bank, nodes[i]);
+  }
+  for (const int32_t bank : old_banks) {
+    Page& from = old[static_cast<size_t>(bank)];
+    std::array<OnlineBank::Lane, 16> to{};
+    for (size_t i = 0; i < static_cast<size_t>(capacity()); ++i) {
+      if (from.nodes[i] < 0) continue;
+      const Place there = place(from.nodes[i]);
+      for (int w = 0; w < width_; ++w) {
+        to[i * static_cast<size_t>(width_) + static_cast<size_t>(w)] = {&pages_[static_cast<size_t>(there.bank)].bank, there.lane + w};
+      }
+    }
+    from.bank.move_lanes(to);
+  }
 }
 
 const float* OnlineRegressors::dense_scores(Place at, OnlineWork& work) const {
@@ -133,6 +173,13 @@ void OnlineRegressors::prefetch(int32_t node, const OnlineWork& work) const {
   if (!dense_) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch(work.row);
 }
 
+void OnlineRegressors::look_ahead(int32_t node, OnlineWork& work) const {
+  if (dense_) return;
+  work.next_bank = place(node).bank;
+  work.version = version_;
+  pages_[static_cast<size_t>(work.next_bank)].bank.find_to_learn(work.row, work.next_lines.data());
+}
+
 void OnlineRegressors::look_up(int32_t node, OnlineWork& work) const {
   const Place at = place(node);
   if (dense_ || is_here(at.bank, work)) return;
@@ -151,12 +198,24 @@ const float* OnlineRegressors::scores(int32_t node, OnlineWork& work) const {
 const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
   const Place at = place(node);
   if (dense_) return dense_scores(at, work);
-  if (!is_here(at.bank, work) || !work.writable) {
-    pages_[static_cast<size_t>(at.bank)].bank.find_or_add(work.row, work.lines.data());
-    found(at.bank, true, work);
+  if (!is_here(at.bank, work)) {
+    if (work.next_bank == at.bank && work.version == version_) {
+      work.lines.swap(work.next_lines);
+    } else {
+      pages_[static_cast<size_t>(at.bank)].bank.find_to_learn(work.row, work.lines.data());
+    }
+    work.next_bank = -1;
+    found(at.bank, false, work);
   }
   if (!work.scored) read(work);
   return work.scores.data() + at.lane;
+}
+
+// Before a step on the bank at hand: lines that are missing are made.
+void OnlineRegressors::make_lines(OnlineWork& work) {
+  if (work.writable) return;
+  pages_[static_cast<size_t>(work.bank)].bank.add_missing(work.row, work.lines.data());
+  work.writable = true;
 }
 
 float OnlineRegressors::learn(int32_t node, int which, double target, double weight, OnlineWork& work) {
@@ -170,10 +229,12 @@ float OnlineRegressors::learn(int32_t node, int which, double target, double wei
     return exact_kernels().dense_learn(weights, squares, x, stride(), push(rule_, score, target, weight), rule_.step);
   }
   const float score = scores_to_learn(node, work)[which];
+  const float pushed = push(rule_, score, target, weight);
+  if (pushed == 0) return score;
+  make_lines(work);
   OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
   const int lane = at.lane + which;
-  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane,
-                                                 push(rule_, score, target, weight), rule_.step);
+  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane, pushed, rule_.step);
   work.scores[static_cast<size_t>(lane)] = after;
   return after;
 }
@@ -190,6 +251,7 @@ const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, Onli
     return work.scores.data();
   }
   scores_to_learn(node, work);
+  make_lines(work);
   alignas(64) std::array<float, 16> all{};
   std::copy_n(pushes, width_, all.begin() + at.lane);
   OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
@@ -198,10 +260,24 @@ const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, Onli
   return work.scores.data() + at.lane;
 }
 
+void OnlineRegressors::put_bank(const OnlineBank& bank, Arrays<Owned>& out) {
+  constexpr int64_t first = OnlineBank::kConstant * kExactLanes;
+  const int64_t end = bank.n_lines() * kExactLanes;
+  out.keys.push_back(0);
+  out.keys.insert(out.keys.end(), bank.keys().begin(), bank.keys().end());
+  out.weights.insert(out.weights.end(), bank.weights() + first, bank.weights() + end);
+  if (bank.squares()) out.squares.insert(out.squares.end(), bank.squares() + first, bank.squares() + end);
+  out.bank_lines.push_back(static_cast<int64_t>(out.keys.size()));
+}
+
 OnlineRegressors::Arrays<OnlineRegressors::Owned> OnlineRegressors::arrays() const {
   Arrays<Owned> out;
   std::vector<int32_t> number(pages_.size(), -1);
   out.bank_lines.push_back(0);
+  for (const int32_t bank : dense_ ? std::vector<int32_t>{} : banks_in_order()) {
+    number[static_cast<size_t>(bank)] = static_cast<int32_t>(out.bank_lines.size()) - 1;
+    put_bank(pages_[static_cast<size_t>(bank)].bank, out);
+  }
   for (const Place at : places_) {
     out.lanes.push_back(at.bank < 0 ? -1 : at.lane);
     if (at.bank < 0 || dense_) {
@@ -213,19 +289,7 @@ OnlineRegressors::Arrays<OnlineRegressors::Owned> OnlineRegressors::arrays() con
       if (rule_.adagrad) out.squares.insert(out.squares.end(), row.squares.get(), row.squares.get() + n);
       continue;
     }
-    int32_t& bank_number = number[static_cast<size_t>(at.bank)];
-    if (bank_number < 0) {
-      bank_number = static_cast<int32_t>(out.bank_lines.size()) - 1;
-      const OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
-      constexpr int64_t first = OnlineBank::kConstant * kExactLanes;
-      const int64_t end = bank.n_lines() * kExactLanes;
-      out.keys.push_back(0);
-      out.keys.insert(out.keys.end(), bank.keys().begin(), bank.keys().end());
-      out.weights.insert(out.weights.end(), bank.weights() + first, bank.weights() + end);
-      if (rule_.adagrad) out.squares.insert(out.squares.end(), bank.squares() + first, bank.squares() + end);
-      out.bank_lines.push_back(static_cast<int64_t>(out.keys.size()));
-    }
-    out.banks.push_back(bank_number);
+    out.banks.push_back(number[static_cast<size_t>(at.bank)]);
   }
   return out;
 }

@@ -13,9 +13,12 @@ inline Lanes loss_gradient(Loss loss, Lanes y, Lanes score) {
   return broadcast(-2.0f) * y * max(one - margin, zero());
 }
 
-// One step on a line of weights, with its line of squared gradients.
+// One step on a line of weights, with its line of squared gradients. Rows may be of any length where they are not scaled:
+// neither a gradient nor its square may become infinite, as an infinite sum has no root to divide by.
 inline void adagrad_step(float* weights, float* squares, Lanes gradient, Lanes step) {
-  const Lanes sum = fma(gradient, gradient, load(squares));
+  constexpr float kMostGradient = 1e18f, kMostSquares = 1e37f;
+  gradient = max(min(gradient, broadcast(kMostGradient)), broadcast(-kMostGradient));
+  const Lanes sum = min(fma(gradient, gradient, load(squares)), broadcast(kMostSquares));
   store(squares, sum);
   store(weights, load(weights) - step * gradient * rsqrt(sum));
 }

@@ -28,6 +28,7 @@ void BalancedTree::learn_row(Row<Index> row, int32_t label, double weight) {
   routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work_);
   path_.clear();
   for (int32_t v = leaf_of_[static_cast<size_t>(label)]; v >= 0; v = at(v).parent) path_.push_back(v);
+  at(path_[0]).examples += weight;
   if (options_.filter) {  // from the leaf up, as long as the label wins
     for (size_t i = 1; i < path_.size(); ++i) {
       if (learn_router(path_[i], path_[i - 1], weight)) continue;
@@ -68,6 +69,7 @@ void BalancedTree::grow(int32_t label) {
   at(node).left = left;
   at(node).right = right;
   at(node).label = -1;
+  std::swap(at(old_is_left ? left : right).examples, at(node).examples);  // the old label's
   routers_.add(node, [this](int32_t v) { return at(v).parent; });
   if (shallow_.empty()) shallow_.swap(deep_);
   trace_.add(Kind::grow, {node, left, right}, {}, {at(left).label, at(right).label});

@@ -27,7 +27,7 @@ class BalancedTree {
   struct Node {
     int32_t parent = -1, left = -1, right = -1;
     int32_t label = -1;     // of a leaf
-    double examples = 0;    // weight that trained the router
+    double examples = 0;    // weight that trained the router or, of a leaf, weight of its label
     double sent_right = 0;  // of it: the part that the router then sent right
     double agreed = 0;      // of it: the part that the router then sent to its label's side
 
@@ -66,11 +66,13 @@ class BalancedTree {
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
   // Leaves of the smaller depth and those one deeper, in the order that decides where the next label goes.
   [[nodiscard]] const std::vector<int32_t>& shallow() const { return shallow_; }
   [[nodiscard]] const std::vector<int32_t>& deep() const { return deep_; }
   [[nodiscard]] uint64_t random_state() const { return random_.state(); }
+  void set_random_state(uint64_t state) { random_ = Random(state); }
 
   // Takes a whole tree; false if it is none.
   [[nodiscard]] bool restore(std::vector<Node> nodes, std::vector<int32_t> shallow, std::vector<int32_t> deep,

@@ -1,6 +1,7 @@
 #include "trees/lom_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -14,7 +15,7 @@ namespace {
 using Kind = TreeEvent::Kind;
 
 constexpr int64_t kRowsATask = 256;
-constexpr size_t kRowsAtOnce = 16;  // as many wait for memory together
+constexpr int64_t kRowsAtOnce = 16;  // as many wait for memory together
 
 }  // namespace
 
@@ -43,10 +44,18 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
   while (true) {
     count(at(j), label, weight);
     if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
+    look_ahead(j, label);
     j = train(j, label, weight);
   }
   at(j).C += weight;
   update_c(j);
+  if (t_ >= next_repack_) repack();
+}
+
+// Growth leaves banks half full, so the routers are laid out anew each time that the tree has grown by half.
+void LomTree::repack() {
+  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
+  routers_.repack(0, [this](int32_t v) { return std::array{at(v).left, at(v).right}; }, [this](int32_t v) { return at(v).total; });
 }
 
 // l_j(y)++
@@ -57,6 +66,22 @@ void LomTree::count(Node& j, int32_t label, double weight) {
     j.heaviest = l;
     j.heaviest_label = label;
   }
+}
+
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's lines.
+// Learning seldom changes the way, and takes the time that memory needs.
+void LomTree::look_ahead(int32_t j, int32_t label) {
+  if (!routers_.enters(j, work_)) return;
+  const int32_t bank = routers_.place(j).bank;
+  ahead_.clear();
+  while (!at(j).leaf() && routers_.place(j).bank == bank) {
+    j = *routers_.scores_to_learn(j, work_) > 0 ? at(j).right : at(j).left;
+    ahead_.push_back(j);
+    __builtin_prefetch(reinterpret_cast<const char*>(&at(j)) + 64);
+  }
+  if (!at(j).leaf()) routers_.prefetch(j, work_);
+  for (const int32_t v : ahead_) at(v).counts.prefetch(label);
+  if (!at(j).leaf()) routers_.look_ahead(j, work_);
 }
 
 // Trains the router of j and says where the example goes by its new score.
@@ -171,16 +196,55 @@ int32_t LomTree::best_label(Row<Index> row, Work& work) const {
   return at(answering(leaf_of(row, work))).heaviest_label;
 }
 
-std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top) const {
-  const Node& node = at(answering(leaf));
-  std::vector<LomCount> counts = node.counts.sorted();
-  const auto end = counts.begin() + std::min<std::ptrdiff_t>(top, std::ssize(counts));
-  std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
-    return a.l != b.l ? a.l > b.l : a.label < b.label;
-  });
+std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top, bool fill) const {
   std::vector<std::pair<int32_t, double>> ranking;
-  std::for_each(counts.begin(), end, [&](const LomCount& count) { ranking.emplace_back(count.label, count.l / node.total); });
+  const int32_t first = answering(leaf);
+  for (int32_t v = first; v >= 0 && std::ssize(ranking) < top; v = fill ? at(v).parent : -1) {
+    std::vector<LomCount> counts = at(v).counts.sorted();
+    std::erase_if(counts, [&](const LomCount& count) {
+      return std::any_of(ranking.begin(), ranking.end(), [&](const auto& listed) { return listed.first == count.label; });
+    });
+    const auto end = counts.begin() + std::min(top - std::ssize(ranking), std::ssize(counts));
+    std::partial_sort(counts.begin(), end, counts.end(), [](const LomCount& a, const LomCount& b) {
+      return a.l != b.l ? a.l > b.l : a.label < b.label;
+    });
+    std::for_each(counts.begin(), end, [&](const LomCount& count) {
+      ranking.emplace_back(count.label, v == first ? count.l / at(v).total : 0.0);
+    });
+  }
   return ranking;
+}
+
+// Follows the routers as long as they lie in the bank at hand.
+int32_t LomTree::leave_bank(int32_t j, Work& work) const {
+  const int32_t bank = routers_.place(j).bank;
+  do {
+    j = routers_.score(j, work) > 0 ? at(j).right : at(j).left;
+  } while (!at(j).leaf() && routers_.place(j).bank == bank);
+  return j;
+}
+
+// Several rows go down together, a bank at a time, so that their waits for memory overlap.
+template <class Rows>
+void LomTree::leaves_of(const Rows& X, int64_t first, int64_t n, std::vector<Work>& works, int32_t* leaves) const {
+  for (int64_t r = 0; r < n; ++r) {
+    const auto row = X.row(first + r);
+    routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, works[static_cast<size_t>(r)]);
+    leaves[r] = 0;
+  }
+  const auto each_on_its_way = [&](auto visit) {
+    bool any = false;
+    for (int64_t r = 0; r < n; ++r) {
+      if (at(leaves[r]).leaf()) continue;
+      visit(leaves[r], works[static_cast<size_t>(r)]);
+      any = true;
+    }
+    return any;
+  };
+  while (each_on_its_way([&](int32_t j, Work& work) { routers_.prefetch(j, work); })) {
+    each_on_its_way([&](int32_t j, Work& work) { routers_.look_up(j, work); });
+    each_on_its_way([&](int32_t& j, Work& work) { j = leave_bank(j, work); });
+  }
 }
 
 template <class Rows>
@@ -188,23 +252,29 @@ void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* la
   std::fill_n(labels, X.n_rows * top, -1);
   std::fill_n(scores, X.n_rows * top, 0.0f);
   parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
-    Work work;
-    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
-      const int32_t leaf = leaf_of(X.row(i), work);
-      const Node& node = at(answering(leaf));
-      if (node.heaviest_label < 0) continue;
-      if (top == 1) {
-        labels[i] = node.heaviest_label;
-        scores[i] = static_cast<float>(node.heaviest / node.total);
-        continue;
-      }
-      int64_t k = i * top;
-      for (const auto& [label, share] : ranking(leaf, top)) {
-        labels[k] = label;
-        scores[k++] = static_cast<float>(share);
-      }
+    std::vector<Work> works(kRowsAtOnce);
+    std::array<int32_t, kRowsAtOnce> leaves;
+    const int64_t end = std::min(X.n_rows, (task + 1) * kRowsATask);
+    for (int64_t first = task * kRowsATask; first < end; first += kRowsAtOnce) {
+      const int64_t n = std::min<int64_t>(kRowsAtOnce, end - first);
+      leaves_of(X, first, n, works, leaves.data());
+      for (int64_t r = 0; r < n; ++r) answer(leaves[static_cast<size_t>(r)], top, labels + (first + r) * top, scores + (first + r) * top);
     }
   });
+}
+
+void LomTree::answer(int32_t leaf, int32_t top, int32_t* labels, float* scores) const {
+  const Node& node = at(answering(leaf));
+  if (node.heaviest_label < 0) return;
+  if (top == 1) {
+    *labels = node.heaviest_label;
+    *scores = static_cast<float>(node.heaviest / node.total);
+    return;
+  }
+  for (const auto& [label, share] : ranking(leaf, top, true)) {
+    *labels++ = label;
+    *scores++ = static_cast<float>(share);
+  }
 }
 
 template <class Index>
@@ -246,6 +316,7 @@ bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<On
   nodes_ = std::move(nodes);
   if (!is_tree()) return false;
   t_ = std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.leaf(); });
+  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
   for (Node& node : nodes_) {
     node.heaviest = 0;
     for (const LomCount& count : node.counts.sorted()) {

@@ -63,14 +63,16 @@ class LomTree {
   // The way of a row, and the leaf.
   template <class Index>
   std::pair<std::vector<Step>, int32_t> path(Row<Index> row) const;
-  // A leaf's labels with their shares, heaviest first, the `top` first of them.
-  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top) const;
+  // A leaf's labels with their shares, heaviest first, the `top` first of them. With `fill` those of the nodes above it
+  // follow with a share of 0.
+  [[nodiscard]] std::vector<std::pair<int32_t, double>> ranking(int32_t leaf, int32_t top, bool fill = false) const;
 
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] int64_t n_labels() const { return n_labels_; }
   [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
   [[nodiscard]] const OnlineRegressors& regressors() const { return routers_; }
   [[nodiscard]] Progressive& progressive() { return progressive_; }
+  [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
 
   // Takes a whole tree, heaviest labels apart, which are found. False if it is none; then this one is to be thrown away.
@@ -83,15 +85,20 @@ class LomTree {
   void know(int32_t label);
   void count(Node& j, int32_t label, double weight);
   int32_t train(int32_t j, int32_t label, double weight);
+  void look_ahead(int32_t j, int32_t label);
   bool split(int32_t j);
   void create_children(int32_t j);
   [[nodiscard]] int32_t orphan() const;
   void swap(int32_t v, int32_t s);
   void set_node(int32_t v);
-  void add_router(int32_t j);
+  void repack();
   void update_c(int32_t v);
   template <class Index>
   int32_t leaf_of(Row<Index> row, Work& work) const;
+  template <class Rows>
+  void leaves_of(const Rows& X, int64_t first, int64_t n, std::vector<Work>& works, int32_t* leaves) const;
+  void answer(int32_t leaf, int32_t top, int32_t* labels, float* scores) const;
+  [[nodiscard]] int32_t leave_bank(int32_t j, Work& work) const;
   [[nodiscard]] int32_t answering(int32_t leaf) const;
   [[nodiscard]] bool is_tree() const;
 
@@ -99,8 +106,10 @@ class LomTree {
   OnlineRegressors routers_;
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
+  std::vector<int32_t> ahead_;  // nodes that the row at hand is likely to come to
   int64_t n_labels_ = 0;
-  int64_t t_ = 0;  // internal nodes
+  int64_t t_ = 0;             // internal nodes
+  int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
   Work work_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "rows.h"
@@ -14,30 +14,52 @@ namespace sapwood {
 
 constexpr int64_t kRowsBetweenLooks = 256;  // at whether the user has interrupted
 
-// Numbers 0 .. n-1 in random order (Fisher and Yates from the end).
-inline std::vector<int64_t> random_order(int64_t n, Random& random) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
-  for (int64_t last = n - 1; last > 0; --last) {
-    std::swap(order[static_cast<size_t>(last)], order[random.below(static_cast<uint32_t>(last + 1))]);
+constexpr size_t kRowsAhead = 2;  // a shuffled row lies anywhere: it is asked for in time
+
+template <class Index>
+void prefetch_row(Row<Index> row) {
+  constexpr int64_t kLine = 64, kMost = 1024;  // bytes
+  for (int64_t at = 0; at < row.count * static_cast<int64_t>(sizeof(float)) && at < kMost; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row.value) + at);
   }
-  return order;
+  for (int64_t at = 0; at < row.count * static_cast<int64_t>(sizeof(Index)) && at < kMost; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(row.index) + at);
+  }
 }
 
-// Learns the rows in order or, if there is one, in the order given. With predict_first each row is answered for before
-// it is learned, and the tree's progressive() counts the mistakes.
+// The rows that are examples: those of weight 0 are none, and take no part in a shuffle.
+inline std::vector<int64_t> rows_with_weight(int64_t n_rows, const float* weights) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < n_rows; ++i) {
+    if (!weights || weights[i] > 0) rows.push_back(i);
+  }
+  return rows;
+}
+
+// In random order (Fisher and Yates from the end).
+inline std::vector<int64_t> random_order(std::vector<int64_t> rows, Random& random) {
+  for (size_t last = rows.size() - 1; rows.size() > 1 && last > 0; --last) {
+    std::swap(rows[last], rows[random.below(static_cast<uint32_t>(last + 1))]);
+  }
+  return rows;
+}
+
+// Learns the rows in the order given. With predict_first each row is answered for before it is learned, and the tree's
+// progressive() counts the mistakes.
 template <class Tree, class Rows>
 void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* weights, const std::vector<int64_t>& order,
                 bool predict_first, Monitor& monitor) {
   typename Tree::Work work;
-  for (int64_t k = 0; k < X.n_rows; ++k) {
+  for (size_t k = 0; k < order.size(); ++k) {
     if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
-    const int64_t i = order.empty() ? k : order[static_cast<size_t>(k)];
-    const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
-    if (weight > 0) {
-      if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
-      tree.learn_row(X.row(i), labels[i], weight);
+    const int64_t i = order[k];
+    if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
+    if constexpr (requires { tree.prefetch(X.row(i)); }) {  // what the next row will be waiting for
+      if (k + 1 < order.size()) tree.prefetch(X.row(order[k + 1]));
     }
+    const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
+    if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
+    tree.learn_row(X.row(i), labels[i], weight);
     ++monitor.done;
   }
 }

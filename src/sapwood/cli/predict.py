@@ -48,7 +48,7 @@ def predict(
         labels, scores = trained.estimator.predict_topk(rows, k=min(k, len(trained.estimator.classes_)))
     write = _json_line if as_json else _tab_line
     with _opened(output) as file:
-        file.writelines(write(row).encode() for row in _ranked(labels, scores))
+        file.writelines(write(row).encode(errors="backslashreplace") for row in _ranked(labels, scores))
 
 
 def _is_stream(output: Path) -> bool:

@@ -13,7 +13,7 @@ from sapwood._estimator import all_or_nothing, n_threads
 from sapwood._labels import Targets
 from sapwood._online import OnlineClassifier
 from sapwood._parameters import check_whole
-from sapwood._progress import progress
+from sapwood._progress import Report, progress
 from sapwood.label_tree.forest import Explanation, Forest, Settings, Step
 from sapwood.label_tree.training import Training
 
@@ -125,19 +125,26 @@ class OneVsAllClassifier(OnlineClassifier):
         self._check_parameters()
         rows, targets, weight = self._begin_fit(X, y, sample_weight)
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
-            if self.negatives is None:
-                shape = {"arity": 2, "max_leaf": len(targets.classes), "n_trees": 1, "balanced": True}
-                model: Forest | _Online = self._training().train(
-                    rows, targets, weight, shape=shape, seed=self._seed(), report=report
-                )
-            else:
-                model = self._new_online()
-                for _ in range(self.passes or self._training().default_passes()):
-                    model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
+            self._fit_targets(rows, targets, weight, report)
+        return self
+
+    def _fit_targets(
+        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, report: Report | None
+    ) -> None:
+        """Learn from what has been checked."""
+        if self.negatives is None:
+            shape = {"arity": 2, "max_leaf": len(targets.classes), "n_trees": 1, "balanced": True}
+            model: Forest | _Online = Training.of(self).train(
+                rows, targets, weight, shape=shape, seed=self._seed(), report=report
+            )
+        else:
+            model = self._new_online()
+            for _ in range(self.passes or Training.of(self).default_passes()):
+                model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
         self._model = model
+        self.n_features_in_ = rows.n_columns
         self._note_targets(targets)
         self._note_labels()
-        return self
 
     def explain(self, x: Any) -> Explanation:
         """Tell the best label of one row and what its regressor said.
@@ -173,32 +180,17 @@ class OneVsAllClassifier(OnlineClassifier):
     def _progressive(self) -> tuple[float, float]:
         return (0.0, 0.0) if isinstance(self._model, Forest) else self._model.core.progressive()
 
-    def _training(self) -> Training:
-        return Training(
-            solver=self.solver,
-            loss=self.loss,
-            C=self.C,
-            tol=self.tol,
-            passes=self.passes,
-            step=self.step,
-            prune=self.prune,
-            weight_bits=self.weight_bits,
-            class_weight=self.class_weight,
-            normalize=self.normalize,
-            n_threads=n_threads(self.n_jobs),
-        )
-
     def _new_online(self) -> _Online:
         return _Online(
             loss=self.loss,
-            step=self._training().first_step(),
+            step=Training.of(self).first_step(),
             normalize=self.normalize,
             negatives=self.negatives or 0,
             random_state=self._seed(),
         )
 
     def _check_parameters(self) -> None:
-        self._training().check()
+        Training.of(self).check()
         if self.negatives is not None:
             check_whole("negatives", self.negatives, least=1)
             if self.solver == "dual":

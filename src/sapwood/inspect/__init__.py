@@ -4,8 +4,8 @@ Works on every estimator that has a tree. What a method does not keep (recall, s
 """
 
 from sapwood.inspect.graphviz import to_graphviz
-from sapwood.inspect.plot import plot_entropy
+from sapwood.inspect.plot import plot_entropy, plot_tree
 from sapwood.inspect.svg import to_svg
 from sapwood.inspect.table import entropy_by_depth, nodes, tree
 
-__all__ = ["entropy_by_depth", "nodes", "plot_entropy", "to_graphviz", "to_svg", "tree"]
+__all__ = ["entropy_by_depth", "nodes", "plot_entropy", "plot_tree", "to_graphviz", "to_svg", "tree"]

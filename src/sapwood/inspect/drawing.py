@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,17 +23,33 @@ class Drawing:
     order: list[int]
     children: dict[int, list[int]]
     hidden: dict[int, int]
+    captions: Sequence[Sequence[str]] | None = None
 
     def caption(self, node: int) -> list[str]:
         """The short lines written on a node."""
+        if self.captions is not None:
+            return list(self.captions[node])
         lines = [f"{node}"]
         if "majority" in self.table and self.table["majority"][node] is not None:
             lines.append(_cut(str(self.table["majority"][node])))
+        elif "question" in self.table:
+            lines.append(_cut(str(self.table["question"][node])))
         if "examples" in self.table:
             lines.append(_number(self.table["examples"][node]))
         elif "n_labels" in self.table:
             lines.append(f"{self.table['n_labels'][node]} labels")
         return lines
+
+    def slots(self) -> dict[int, float]:
+        """Where each node stands: those without children side by side, the others midway above their children."""
+        slot: dict[int, float] = {}
+        bare = [node for node in self.order if not self.children[node]]
+        slot.update({node: float(place) for place, node in enumerate(bare)})
+        for node in reversed(self.order):  # children before their parents
+            children = self.children[node]
+            if children:
+                slot[node] = (slot[children[0]] + slot[children[-1]]) / 2
+        return slot
 
     def figures(self, node: int) -> list[str]:
         """All that is known of a node, a line a figure."""
@@ -40,7 +57,7 @@ class Drawing:
         return [f"{name} {_number(value)}" for name, value in known if _is_worth_saying(value)]
 
 
-def draw(model: HasNodes, max_depth: int) -> Drawing:
+def draw(model: HasNodes, max_depth: int, captions: Sequence[Sequence[str]] | None = None) -> Drawing:
     """Choose the nodes to draw."""
     if max_depth < 0:
         raise ValueError(f"max_depth must be 0 or more, not {max_depth}")
@@ -57,7 +74,7 @@ def draw(model: HasNodes, max_depth: int) -> Drawing:
         if not children[node] and below[node]:
             hidden[node] = _count(node, below)
         stack += children[node][::-1]
-    return Drawing(table, order, children, hidden)
+    return Drawing(table, order, children, hidden, captions)
 
 
 def _children(table: Columns) -> list[list[int]]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sapwood.inspect.drawing import draw, shades
 from sapwood.inspect.table import HasNodes
 
 
-def to_graphviz(model: HasNodes, *, max_depth: int = 5, color: str | None = None) -> str:
+def to_graphviz(
+    model: HasNodes,
+    *,
+    max_depth: int = 5,
+    color: str | None = None,
+    captions: Sequence[Sequence[str]] | None = None,
+) -> str:
     """Write the tree in Graphviz's language, for `dot` and whatever else reads it.
 
     Parameters
@@ -17,6 +25,8 @@ def to_graphviz(model: HasNodes, *, max_depth: int = 5, color: str | None = None
         How deep to draw; below, the number of nodes left out is told.
     color : str, optional
         The figure that colours the nodes, one of `nodes(model)`: by default the entropy, if the method keeps it.
+    captions : sequence of sequence of str, optional
+        For each node of the model the lines to write on it, in the place of number, heaviest label and examples.
 
     Examples
     --------
@@ -27,7 +37,7 @@ def to_graphviz(model: HasNodes, *, max_depth: int = 5, color: str | None = None
     >>> print(inspect.to_graphviz(model).splitlines()[0])
     digraph tree {
     """
-    drawing = draw(model, max_depth)
+    drawing = draw(model, max_depth, captions)
     shade = shades(drawing, color)
     lines = ["digraph tree {", '  node [shape=box, style="rounded,filled", fontname="sans-serif"];']
     for node in drawing.order:

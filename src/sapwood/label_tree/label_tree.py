@@ -63,7 +63,8 @@ class LabelTreeClassifier(SapwoodClassifier):
     min_beam_share : float, default=0.05
         Nodes less likely than this share of the level's best are not followed.
     preset : {"parabel", "bonsai", "homer"}, optional
-        A published shape of tree: it overrules `arity`, `max_leaf` and `n_trees`.
+        A published shape of tree: it overrules `arity`, `max_leaf` and `n_trees`. With "homer", `predict` follows no
+        beam after multilabel training: it enters every child whose regressor says yes, and gives the labels it gets to.
     tree : nested lists of labels, optional
         A hierarchy to use in place of clustering. Every label with examples stands in it once.
     class_weight : {"rare", "balanced", "propensity"} or dict, default="rare"
@@ -162,7 +163,7 @@ class LabelTreeClassifier(SapwoodClassifier):
         shape = {"arity": self.arity, "max_leaf": self.max_leaf, "n_trees": self.n_trees, "balanced": True}
         shape |= PRESETS[self.preset]
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
-            forest = self._training().train(
+            forest = Training.of(self).train(
                 rows, targets, weight, shape=shape, hierarchy=hierarchy, seed=self._seed(), report=report
             )
         self.forest_ = forest
@@ -189,33 +190,23 @@ class LabelTreeClassifier(SapwoodClassifier):
         check_whole("arity", self.arity, least=2)
         check_whole("max_leaf", self.max_leaf, least=1)
         check_whole("n_trees", self.n_trees, least=1)
-        self._training().check()
+        Training.of(self).check()
         check_whole("beam", self.beam, least=1)
         check_number("min_beam_share", self.min_beam_share, least=0, most=1)
         check_choice("preset", self.preset, tuple(PRESETS))
         if self.tree is not None and (self.preset is not None or self.n_trees != 1):
             raise ValueError("tree is one given tree: it goes with neither preset nor n_trees")
 
-    def _training(self) -> Training:
-        return Training(
-            solver=self.solver,
-            loss=self.loss,
-            C=self.C,
-            tol=self.tol,
-            passes=self.passes,
-            step=self.step,
-            prune=self.prune,
-            weight_bits=self.weight_bits,
-            class_weight=self.class_weight,
-            normalize=self.normalize,
-            n_threads=n_threads(self.n_jobs),
-        )
-
     def _settings(self) -> Settings:
         return Settings(self.beam, self.min_beam_share, self.normalize, n_threads(self.n_jobs))
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         return self.forest_.top(rows, k, self._settings())
+
+    def _likely(self, rows: _core.Rows) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        if self.preset != "homer":
+            return super()._likely(rows)
+        return self.forest_.core.reached(rows, normalize=self.normalize, n_threads=n_threads(self.n_jobs))
 
     def _n_reachable(self) -> int:
         return self.forest_.n_reachable

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import _core
+from sapwood._estimator import n_threads
 from sapwood._labels import Targets
 from sapwood._parameters import check_choice, check_flag, check_number, check_whole
 from sapwood._progress import Report
@@ -35,6 +36,14 @@ class Training:
     class_weight: ClassWeight
     normalize: bool
     n_threads: int
+
+    @classmethod
+    def of(cls, estimator: Any) -> Training:
+        """Take them from an estimator, whose parameters have the same names."""
+        said = {
+            field.name: getattr(estimator, field.name) for field in fields(cls) if field.name != "n_threads"
+        }
+        return cls(**said, n_threads=n_threads(estimator.n_jobs))
 
     def check(self) -> None:
         """Raise ValueError that names the first parameter out of its range."""

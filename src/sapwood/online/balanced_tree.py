@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapwood import _core
 from sapwood._estimator import n_threads
+from sapwood.online.figures import balanced_figures
 from sapwood.online.tree import CoreTree, OnlineTreeClassifier
 
 
@@ -24,6 +26,7 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
         solver: Literal["adagrad", "sgd"] = "adagrad",
         step: float = 0.5,
         initial_square: float = 0.01,
+        tolerance: float = 0.1,
         passes: int = 5,
         shuffle: bool = True,
         normalize: bool = True,
@@ -35,6 +38,7 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
         self.solver = solver
         self.step = step
         self.initial_square = initial_square
+        self.tolerance = tolerance
         self.passes = passes
         self.shuffle = shuffle
         self.normalize = normalize
@@ -44,6 +48,9 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
 
     def _new_tree(self, rows: _core.Rows) -> CoreTree:
         return CoreTree(self._kind, filter=self._is_filter, random_state=self._seed(), **self._rule(rows))
+
+    def _nodes(self) -> dict[str, NDArray[Any]]:
+        return balanced_figures(self._learned().core.tree())
 
     def _candidates(self, rows: _core.Rows, leaf: int) -> list[tuple[Any, float]]:
         codes, scores = self._learned().core.top(
@@ -71,6 +78,8 @@ class RandomTreeClassifier(_BalancedTreeClassifier):
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
+    tolerance : float, default=0.1
+        Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
     shuffle : bool, default=True
@@ -125,6 +134,8 @@ class FilterTreeClassifier(_BalancedTreeClassifier):
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
+    tolerance : float, default=0.1
+        Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
     shuffle : bool, default=True

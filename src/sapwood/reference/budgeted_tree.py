@@ -195,7 +195,25 @@ class BudgetedTree:
             if error[index] > node.own_error:
                 error[index] = node.own_error
                 node.left = node.right = -1
+        self._merge_equal_leaves()
         self._drop_unreachable()
+
+    def _merge_equal_leaves(self) -> None:
+        """Make a leaf of a node whose sides are leaves that answer the same: it decides nothing."""
+        for node in reversed(self.nodes_):
+            if node.bac is None:
+                continue
+            answers = {node.left_label, node.right_label}
+            if node.has_children:
+                children = [self.nodes_[node.left], self.nodes_[node.right]]
+                if any(child.bac is not None for child in children):
+                    continue
+                answers = {child.label for child in children}
+            if len(answers) == 1:
+                if node.has_children:
+                    node.own_error = sum(child.own_error for child in children)
+                node.bac, node.label = None, answers.pop()
+                node.left = node.right = -1
 
     def _drop_unreachable(self) -> None:
         kept: list[int] = []
