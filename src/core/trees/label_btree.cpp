@@ -72,7 +72,7 @@ void LabelBTree::insert(int32_t label, Row<Index> row, float scale) {
 void LabelBTree::collect_visits(std::span<const int32_t> labels) {
   visits_.assign(1, Visit{root_, {}});
   for (const int32_t label : labels) {
-    auto [v, lane] = places_[static_cast<size_t>(label)];
+    int32_t v = places_[static_cast<size_t>(label)].node, lane = places_[static_cast<size_t>(label)].lane;
     while (v >= 0) {
       auto visit = std::find_if(visits_.begin(), visits_.end(), [&](const Visit& o) { return o.node == v; });
       if (visit == visits_.end()) visit = visits_.insert(visit, Visit{v, {}});
