@@ -76,7 +76,7 @@ def depth_bound(n_labels, arity, max_leaf):
 )
 def test_any_sequence_of_calls_leaves_a_b_tree(calls, sizes, several, seed):
     X, codes = stream(200, 60, seed)
-    lists = [[int(code), int(code) // 2] for code in codes]
+    lists = [[int(code) + 100, int(code) // 2 + 100] for code in codes]
     model = LabelBTreeClassifier(arity=sizes[0], max_leaf=sizes[1], random_state=seed)
     model.partial_fit(X[:5], lists[:5] if several else codes[:5])
     at = 5
@@ -111,7 +111,7 @@ def grown(model, X, codes, removed=()):
 
 @pytest.mark.parametrize(
     ("arity", "max_leaf", "n_labels", "decay"),
-    [(4, 4, 40, 0.0), (4, 8, 60, 0.01), (8, 20, 90, 0.0), (4, 40, 90, 0.0)],
+    [(4, 6, 50, 0.0), (4, 8, 60, 0.01), (8, 20, 90, 0.0), (4, 40, 90, 0.0)],
 )
 @pytest.mark.parametrize("n_removed", [0, 25])
 def test_reference_agrees(arity, max_leaf, n_labels, decay, n_removed):
@@ -137,7 +137,7 @@ def test_reference_agrees(arity, max_leaf, n_labels, decay, n_removed):
         values = row.data / np.float32(np.linalg.norm(row.data))
         known = dict(zip(row.indices.tolist(), values.tolist(), strict=True))
         logs = [reference.log_probability(known, model._code_of[label]) for label in best]
-        np.testing.assert_allclose(given_scores, np.exp(logs), atol=2e-3)
+        np.testing.assert_allclose(given_scores, np.exp(logs), atol=1e-2)
 
 
 def test_chunks_and_removals_and_files(tmp_path):
@@ -194,16 +194,18 @@ def test_nothing_is_left():
 
 
 def test_decay_follows_a_stream_that_turns():
-    X, codes = stream(3000, 12)
-    turned = (codes[2400:] + 1) % 12
+    X, truth = stream(4000, 12)
+    random = np.random.default_rng(1)
+    noisy = np.where(random.random(4000) < 0.4, random.integers(0, 12, 4000), truth)
+    turned = (truth[3500:] + 1) % 12
     scores = []
-    for decay in (0.0, 0.01):
+    for decay in (0.0, 0.02):
         model = LabelBTreeClassifier(random_state=0, decay=decay, max_leaf=16).partial_fit(
-            X[:2400], codes[:2400]
+            X[:3500], noisy[:3500]
         )
-        model.partial_fit(X[2400:2700], turned[:300])
-        scores.append(model.score(X[2700:], turned[300:]))
-    assert scores[1] > scores[0]
+        model.partial_fit(X[3500:3600], turned[:100])
+        scores.append(model.score(X[3600:], turned[100:]))
+    assert scores[1] > scores[0] + 0.02
 
 
 def test_depth_grows_with_the_logarithm():

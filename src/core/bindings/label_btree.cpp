@@ -169,7 +169,7 @@ class BTree {
   }
 
   nb::tuple top(const RowsView& X, int32_t k, int32_t beam, float min_beam_share, int n_threads) const {
-    if (k < 1 || k > tree_.n_placed()) throw nb::value_error("k is out of range");
+    if (k < 1 || k > n_placed()) throw nb::value_error("k is out of range");
     const auto n = static_cast<size_t>(X.n_rows()), width = static_cast<size_t>(k);
     std::vector<int32_t> labels(n * width);
     std::vector<float> scores(n * width);

@@ -124,7 +124,10 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
     for (size_t j = 0; j < lanes.size(); ++j) before[j] = value_of(lanes[j]);
     for (size_t i = 0; i < lanes.size(); ++i) {
       float sum = 0;
-      for (size_t j = 0; j < lanes.size(); ++j) sum += shares[i * lanes.size() + j] * before[j];
+      for (size_t j = 0; j < lanes.size(); ++j) {
+        const float share = shares[i * lanes.size() + j];
+        if (share != 0) sum += share * before[j];
+      }
       value_of(lanes[i]) = sum;
     }
   };

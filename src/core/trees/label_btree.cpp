@@ -11,7 +11,7 @@ namespace sapwood {
 namespace {
 
 constexpr int64_t kRowsBetweenStopChecks = 256;
-constexpr int64_t kRowsBetweenTrims = 256;
+constexpr int64_t kRowsBetweenTrims = 64;
 constexpr int64_t kRegroupFactor = 256;
 constexpr double kOneLabel = 1.1;     // labels a row up to which most rows have one
 constexpr int64_t kMostRows = int64_t{1} << 50;

@@ -137,6 +137,7 @@ void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
   for (size_t p = 0; p < n_to; ++p) put(siblings[p], std::move(made[p]));
   const int32_t parent = node(siblings[0]).parent;
   node(parent).group.mix_lanes(lanes, shares);
+  for (size_t p = n_to; p < lanes.size(); ++p) node(parent).group.reset_lane(lanes[p]);
   rehearse(parent, profiles, parts, lanes);
 }
 

@@ -13,6 +13,7 @@ constexpr size_t kMostTerms = 32;
 constexpr float kMostWeight = 1e30f;  // larger ones, and infinity, say nothing
 constexpr int kStarts = 3;
 constexpr int kMostRounds = 8;
+constexpr double kTie = 1e-6;
 constexpr double kWorthARound = 1e-4;  // relative gain below which the rounds end
 
 struct Term {
@@ -64,14 +65,14 @@ class TwoMeans {
     members_ = members;
     n_first_ = n_first;
     const auto n = static_cast<uint32_t>(members.size());
-    double best_fit = -std::numeric_limits<double>::infinity();
-    std::vector<int32_t> best(members.begin(), members.end());
+    double best_fit = 0;
+    std::vector<int32_t> best;
     for (int start = 0; start < kStarts; ++start) {
       const uint32_t first = random.below(n);
       uint32_t second = random.below(n - 1);
       second += second >= first;
       const double fit = run(members[first], members[second]);
-      if (!(fit > best_fit)) continue;
+      if (start > 0 && fit <= best_fit + kTie * std::abs(best_fit)) continue;  // perhaps the same halves the other way round
       best_fit = fit;
       best = kept_;
     }

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sapwood.reference.random import Random
+from sapwood.reference.random import SplitMix64 as Random
 
 Row = Mapping[int, float]
 Profile = dict[int, float]
@@ -18,7 +18,7 @@ Profile = dict[int, float]
 LANES = 16
 FIRST_SQUARE, FIRST_BIAS = 1.5, -0.9
 NEGLIGIBLE_GRADIENT, NEGLIGIBLE_WEIGHT = 1e-3, 0.05
-MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND = 32, 3, 8, 1e-4
+MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE = 32, 3, 8, 1e-4, 1e-6
 REHEARSALS = 2
 FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 4, 256, 1.1
 ONE_LABEL_DISCOUNT = 0.5
@@ -57,6 +57,12 @@ class Node:
     def constant(self, lane: int) -> Weight:
         """The bias of a lane."""
         return self.bias.setdefault(lane, Weight(FIRST_BIAS))
+
+    def reset(self, lane: int) -> None:
+        """Make a lane one that has learned nothing."""
+        self.bias.pop(lane, None)
+        for line in self.lines.get(lane // LANES, {}).values():
+            line[lane % LANES] = Weight()
 
     def scores(self, row: Row) -> list[float]:
         """What the regressors say of a row."""
@@ -126,13 +132,13 @@ def deal_out(profiles: Sequence[Profile], parts: int, random: Random) -> list[li
 
 def _halve(profiles: Sequence[Profile], members: list[int], n_first: int, random: Random) -> list[int]:
     """The members in an order whose first `n_first` belong together: balanced 2-means, the best of a few starts."""
-    best_fit, best = -math.inf, members
-    for _ in range(STARTS):
+    best_fit, best = 0.0, members
+    for start in range(STARTS):
         first = random.below(len(members))
         second = random.below(len(members) - 1)
         second += second >= first
         fit, order = _two_means(profiles, members, n_first, members[first], members[second])
-        if fit > best_fit:
+        if start == 0 or fit > best_fit + TIE * abs(best_fit):
             best_fit, best = fit, order
     return best
 
@@ -283,6 +289,8 @@ class LabelBTree:
         for v, node in zip(siblings[:n_to], made, strict=True):
             self._put(v, node)
         self._mix_lanes(self.nodes[parent], lanes, shares)
+        for lane in lanes[n_to:]:
+            self.nodes[parent].reset(lane)
         for _ in range(REHEARSALS):
             for k in range(max(map(len, parts))):
                 for lane, part in zip(lanes, parts, strict=False):
@@ -338,9 +346,7 @@ class LabelBTree:
         if lane != last:
             self._mix_lanes(node, [last, lane], [[1.0, 0.0], [1.0, 0.0]])
             self._attach(v, lane, node.children[last])
-        node.bias.pop(last, None)
-        for line in node.lines.get(last // LANES, {}).values():
-            line[last % LANES] = Weight()
+        node.reset(last)
         node.children.pop()
 
     def _mend(self, v: int) -> None:
