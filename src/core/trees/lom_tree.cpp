@@ -252,9 +252,9 @@ void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* la
   std::fill_n(labels, X.n_rows * top, -1);
   std::fill_n(scores, X.n_rows * top, 0.0f);
   parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
-    std::vector<Work> works(kRowsAtOnce);
-    std::array<int32_t, kRowsAtOnce> leaves;
     const int64_t end = std::min(X.n_rows, (task + 1) * kRowsATask);
+    std::vector<Work> works(static_cast<size_t>(std::min(kRowsAtOnce, end - task * kRowsATask)));
+    std::array<int32_t, kRowsAtOnce> leaves;
     for (int64_t first = task * kRowsATask; first < end; first += kRowsAtOnce) {
       const int64_t n = std::min<int64_t>(kRowsAtOnce, end - first);
       leaves_of(X, first, n, works, leaves.data());
