@@ -1,4 +1,3 @@
-# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """LabelTreeClassifier; the options of a fit are its parameters, those of a load are set after loading."""
 
 from __future__ import annotations
