@@ -235,8 +235,19 @@ def main():
                     results.append(summary(name, label, table, seconds))
                     print("|", " | ".join(line(results[-1])), "|", flush=True)
     print(report.table(["set", "method", "error", "features", "nodes", "CPU s"], [line(r) for r in results]))
-    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": args.share, "results": results}
+    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": args.share}
+    content["results"] = earlier(args.output, args.share, results) + results
     report.write(args.output, {"machine": report.machine(), **content})
+
+
+def earlier(path, share, results):
+    """What earlier runs at this share have found for other sets and methods: a run may do a part."""
+    if not path.exists():
+        return []
+    content = json.loads(path.read_text())
+    done = {(result["set"], result["method"]) for result in results}
+    kept = content["results"] if content["share"] == share else []
+    return [result for result in kept if (result["set"], result["method"]) not in done]
 
 
 if __name__ == "__main__":

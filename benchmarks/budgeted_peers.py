@@ -76,7 +76,7 @@ class Oblique:
 def candidates(method):
     if method == "lightgbm":
         return [lambda p=p, r=r: Boosting(p, r) for p in PENALTIES for r in (50, 200)]
-    return [lambda c=c, m=m: Oblique(c, m) for c in (1.5, 3.0) for m in (1, 5)]
+    return [lambda c=c, m=m: Oblique(c, m) for c in (1.5,) for m in (1, 5)]
 
 
 def choose(X, y, makers, limit, inner_folds):

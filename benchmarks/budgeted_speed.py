@@ -30,7 +30,7 @@ from sapwood.io import read_svmlight
 RESULTS = Path(__file__).parent / "results"
 ROWS, COLUMNS, ENTRIES = 12_000, 47_000, 75
 WIDE_COLUMNS, WIDE_ENTRIES = 16_000_000, 3_700
-MARKERS = 40
+MARKERS, WRONG = 40, 0.05
 
 
 def read_text(folder):
@@ -79,7 +79,7 @@ def speed(folder, repeats):
 
 
 def wide_rows(n_rows, seed=0):
-    """Rows of random columns; MARKERS columns of their own tell the label, one of them in a row."""
+    """Rows of random columns; MARKERS columns of its own tell a label, one of them in a row; one label in 20 is wrong."""
     rng = np.random.default_rng(seed)
     indices = np.empty((n_rows, WIDE_ENTRIES), dtype=np.int32)
     step = WIDE_COLUMNS // WIDE_ENTRIES
@@ -90,6 +90,7 @@ def wide_rows(n_rows, seed=0):
     indices[np.arange(n_rows), block] = block * step
     values = rng.random(n_rows * WIDE_ENTRIES, dtype=np.float32)
     values.reshape(n_rows, -1)[np.arange(n_rows), block] = 1.0
+    y = np.where(rng.random(n_rows) < WRONG, 1 - y, y)
     indptr = np.arange(0, n_rows * WIDE_ENTRIES + 1, WIDE_ENTRIES, dtype=np.int32)
     return sp.csr_matrix((values, indices.reshape(-1), indptr), shape=(n_rows, WIDE_COLUMNS), copy=False), y
 
