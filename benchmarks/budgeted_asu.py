@@ -49,7 +49,7 @@ def read(path):
 
 
 def scalings(X, text):
-    """Each is a function of (learn, test) indices; the choice among them is a parameter."""
+    """Each is a function of (learn, test) indices; if there are several, the choice among them is a parameter."""
     if not text:
         dense = X.toarray()
 
@@ -58,35 +58,36 @@ def scalings(X, text):
             return scaler.transform(dense[learn]), scaler.transform(dense[test])
 
         return {"standard": standard}
-    binary, unit = X.copy(), X.copy()
-    binary.data[:] = 1.0
-    unit.data = np.log1p(unit.data)
-    unit = normalize(unit)
-    return {
-        "binary": lambda learn, test: (binary[learn], binary[test]),
-        "tf": lambda learn, test: (unit[learn], unit[test]),
-    }
+    log_counts = X.copy()
+    log_counts.data = np.log1p(log_counts.data)
+
+    def tf_idf(learn, test):
+        rows_with = np.bincount(X[learn].indices, minlength=X.shape[1])
+        idf = sp.diags(np.log(len(learn) / np.maximum(1, rows_with)) + 1)
+        return tuple(normalize(log_counts[part] @ idf).tocsr().astype(np.float32) for part in (learn, test))
+
+    return {"tf-idf": tf_idf}
 
 
 def candidates(method, limit, text):
     """What a method's parameters are chosen from."""
-    bac_C = (0.1, 1.0, 10.0) if text else (0.001, 0.01, 0.1)
+    # Few planes of many columns are quick, many planes of few choose each with an eye on all that came before.
+    bac_C = (10.0, 100.0, 300.0) if text else (0.001, 0.01, 0.1)
     third, tenth = max(1, limit // 3), max(1, limit // 10)
+    shapes = [(tenth, 10), (1, limit)] if text else [(limit, 1), (third, 3), (tenth, 10)]
     if method == "SVM":
-        return [LinearSVC(C=C, random_state=0) for C in (0.001, 0.01, 0.1, 1.0, 10.0)]
+        return [LinearSVC(C=C, random_state=0) for C in (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)]
     if method == "CART":
         return [DecisionTreeClassifier(random_state=0)]
     if method == "RFE":
         svm = (LinearSVC(C=C, random_state=0) for C in ((0.1, 1.0) if text else (0.01, 1.0)))
         return [RFE(one, n_features_to_select=limit, step=0.1) for one in svm]
     if method == "FGM (BAC)":
-        planes = dict.fromkeys([(limit, 1), (third, 3), (tenth, 10)])
         return [
             BudgetedClassifier(budget=budget, max_planes=most, C=C, normalize=False)
-            for budget, most in planes
+            for budget, most in dict.fromkeys(shapes)
             for C in bac_C
         ]
-    planes = dict.fromkeys([(limit, 1), (third, 3), (tenth, 10), (tenth, 1)])
     return [
         BudgetedTreeClassifier(
             budget=budget,
@@ -98,7 +99,7 @@ def candidates(method, limit, text):
             normalize=False,
             random_state=0,
         )
-        for budget, most in planes
+        for budget, most in dict.fromkeys([*shapes, (tenth, 1)])
         for C in bac_C[1:]
         for weight in (None, "balanced")
     ]

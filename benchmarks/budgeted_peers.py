@@ -44,7 +44,7 @@ class Boosting:
             parameters["cegb_penalty_feature_coupled"] = [self.penalty] * X.shape[1]
         self.model = lightgbm.train(parameters, lightgbm.Dataset(X, (y > 0).astype(int)), self.rounds)
         self.features = int(np.sum(self.model.feature_importance() > 0))
-        self.nodes = int(self.model.trees_to_dataframe().shape[0])
+        self.nodes = sum(2 * tree["num_leaves"] - 1 for tree in self.model.dump_model()["tree_info"])
         return self
 
     def predict(self, X):

@@ -79,7 +79,7 @@ def speed(folder, repeats):
 
 
 def wide_rows(n_rows, seed=0):
-    """Rows of random columns; MARKERS columns of its own tell a label, one of them in a row; one label in 20 is wrong."""
+    """Rows of random columns; one of a label's MARKERS columns in each row tells it; one label in 20 is wrong."""
     rng = np.random.default_rng(seed)
     indices = np.empty((n_rows, WIDE_ENTRIES), dtype=np.int32)
     step = WIDE_COLUMNS // WIDE_ENTRIES
