@@ -5,20 +5,36 @@ from importlib.metadata import version
 
 from sapwood import inspect, io, metrics, model_file
 from sapwood._estimator import SapwoodClassifier
-from sapwood.budgeted import BudgetedClassifier, BudgetedTreeClassifier
-from sapwood.flat import OneVsAllClassifier
-from sapwood.label_tree import LabelBTreeClassifier, LabelTreeClassifier
-from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
+from sapwood.budgeted import (
+    AnnotationTreeClassifier,
+    BudgetedClassifier,
+    BudgetedTreeClassifier,
+    PowersetTreeClassifier,
+)
+from sapwood.flat import BinaryRelevanceClassifier, LabelPowersetClassifier, OneVsAllClassifier
+from sapwood.label_tree import FastXMLClassifier, LabelBTreeClassifier, LabelTreeClassifier
+from sapwood.online import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    RandomTreeClassifier,
+    RecallTreeClassifier,
+)
 
 __all__ = [
+    "AnnotationTreeClassifier",
+    "BinaryRelevanceClassifier",
     "BudgetedClassifier",
     "BudgetedTreeClassifier",
+    "FastXMLClassifier",
     "FilterTreeClassifier",
     "LOMTreeClassifier",
     "LabelBTreeClassifier",
+    "LabelPowersetClassifier",
     "LabelTreeClassifier",
     "OneVsAllClassifier",
+    "PowersetTreeClassifier",
     "RandomTreeClassifier",
+    "RecallTreeClassifier",
     "inspect",
     "io",
     "load",

@@ -57,6 +57,9 @@ def instruction_set() -> str: ...
 class Rows:
     """A view of the rows of a dense or CSR matrix of float32."""
 
+    matrix: Any
+    """What it views, as Python holds it."""
+
     @staticmethod
     def csr(
         indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[np.float32], n_columns: int
@@ -107,7 +110,61 @@ class Forest:
     def top(
         self, X: Rows, k: int, beam: int, min_beam_share: float, normalize: bool, n_threads: int
     ) -> _Top: ...
+    def reached(
+        self, X: Rows, *, normalize: bool, n_threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
     def node_scores(self, X: Rows, row: int, node: int, normalize: bool) -> _Top: ...
+
+def train_fastxml(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    n_trees: int,
+    max_leaf: int,
+    leaf_labels: int,
+    C: float,
+    passes: int,
+    normalize: bool,
+    seed: int,
+    n_threads: int,
+    progress: _Progress | None,
+) -> _Arrays: ...
+def train_coding_tree(
+    X: Rows,
+    label_indptr: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    *,
+    n_labels: int,
+    row_weight: NDArray[np.float32] | None,
+    rule: str,
+    min_examples: int,
+    options: dict[str, Any],
+    normalize: bool,
+    n_threads: int,
+    progress: _Progress | None,
+) -> _Arrays: ...
+def distinct_label_sets(
+    label_indptr: NDArray[np.int64], labels: NDArray[np.int32], *, n_labels: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]: ...
+
+class Trees:
+    """Trees of sparse linear classifiers, read only."""
+
+    def __init__(self, arrays: _Arrays, *, n_labels: int, n_features: int) -> None: ...
+    def leaves(self, X: Rows, *, normalize: bool, n_threads: int) -> NDArray[np.int32]: ...
+    def top_by_mean(
+        self, X: Rows, *, k: int, others: NDArray[np.int32], normalize: bool, n_threads: int
+    ) -> _Top: ...
+    def top_by_search(
+        self, X: Rows, *, k: int, beam: int, slope: float, normalize: bool, n_threads: int
+    ) -> _Top: ...
+    def sets_by_search(
+        self, X: Rows, *, beam: int, slope: float, normalize: bool, n_threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def node_score(self, X: Rows, *, row: int, node: int, normalize: bool) -> float: ...
 
 class OneVsAll:
     """One-against-all that learns online."""
@@ -278,6 +335,7 @@ class LomTree(_OnlineTree):
         method: str,
         step: float,
         initial: float,
+        tolerance: float,
         max_internal: int,
         internal_per_label: int,
         swap_resistance: float,
@@ -297,7 +355,9 @@ class RecallTree(_OnlineTree):
         method: str,
         step: float,
         initial: float,
+        tolerance: float,
         router_step: float,
+        router_tolerance: float,
         max_candidates: int,
         max_depth: int,
         bound: float,
@@ -338,6 +398,7 @@ class BalancedTree(_OnlineTree):
         method: str,
         step: float,
         initial: float,
+        tolerance: float,
         filter: bool,
         normalize: bool,
         random_state: int,

@@ -263,28 +263,39 @@ class SapwoodClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         extra_tensors, extra_metadata : mapping, optional
             What else to keep in the file; `sapwood.model_file.read` gives it back.
         """
+        file = self._as_file()
+        model_file.write(
+            path,
+            estimator=file.estimator,
+            parameters=file.parameters,
+            labels=file.labels,
+            tensors={**(extra_tensors or {}), **file.tensors},
+            metadata={**(extra_metadata or {}), **file.metadata},
+        )
+
+    def _as_file(self) -> model_file.ModelFile:
+        """What a file of the fitted model holds."""
         check_is_fitted(self)
         metadata = {
-            **(extra_metadata or {}),
             "model": self._metadata(),
             "n_features": int(self.n_features_in_),
             "feature_names": np.asarray(getattr(self, "feature_names_in_", [])).tolist(),
             "target_kind": self._target_kind,
             "target_dtype": self._target_dtype,
         }
-        model_file.write(
-            path,
+        return model_file.ModelFile(
+            format_version=model_file.FORMAT_VERSION,
             estimator=type(self).__name__,
             parameters={name: _as_json(value) for name, value in self.get_params(deep=False).items()},
-            labels=self.classes_,
-            tensors={**(extra_tensors or {}), **{f"model.{k}": v for k, v in self._tensors().items()}},
             metadata=metadata,
+            labels=self.classes_,
+            tensors={f"model.{name}": tensor for name, tensor in self._tensors().items()},
         )
 
     @classmethod
     def _from_file(cls: type[Self], file: model_file.ModelFile) -> Self:
         try:
-            estimator = cls(**file.parameters)
+            estimator = cls(**{name: _from_json(value) for name, value in file.parameters.items()})
             metadata = file.metadata
             if file.labels is None:
                 raise ValueError("it has no labels")
@@ -351,4 +362,27 @@ def _as_json(value: Any) -> Any:
         return [_as_json(item) for item in value]
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
+    if isinstance(value, SapwoodClassifier):
+        parameters = {name: _as_json(item) for name, item in value.get_params(deep=False).items()}
+        return {"estimator": type(value).__name__, "parameters": parameters}
+    if isinstance(value, BaseEstimator):
+        raise TypeError(f"a model file cannot hold {value!r}: pickle this model instead")
     return value
+
+
+def _from_json(value: Any) -> Any:
+    """A parameter as `_as_json` wrote it; only an estimator is a dict."""
+    if not isinstance(value, dict):
+        return value
+    parameters = {name: _from_json(item) for name, item in value["parameters"].items()}
+    return classifier_named(value["estimator"])(**parameters)
+
+
+def classifier_named(name: str) -> type[SapwoodClassifier]:
+    """The public estimator of this name."""
+    import sapwood
+
+    if name not in sapwood.__all__ or not name.endswith("Classifier"):
+        raise ValueError(f"unknown estimator {name!r}")
+    found: type[SapwoodClassifier] = getattr(sapwood, name)
+    return found

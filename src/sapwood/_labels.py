@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral
 from typing import Any, Literal
@@ -55,6 +55,10 @@ class Targets:
     def counts(self) -> NDArray[np.int64]:
         """How many rows each label has."""
         return np.bincount(self.codes, minlength=len(self.classes))
+
+    def as_indicator(self) -> Targets:
+        """The same labels as the columns of an indicator, whatever they were given as."""
+        return replace(self, kind="indicator", classes=np.arange(len(self.classes)), dtype=None)
 
     def indicator(self) -> Any:
         """Rows x labels, CSR of ones."""

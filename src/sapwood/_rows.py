@@ -47,6 +47,7 @@ def check_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> _core.Rows:
         return _sparse_rows(X)
     rows = _core.Rows.dense(_as_float32(X))
     rows.check()
+    rows.matrix = X
     return rows
 
 
@@ -78,12 +79,14 @@ def _sparse_rows(X: Any) -> _core.Rows:
     rows = _view(X)
     rows.check()
     if rows.ascends():
+        rows.matrix = X
         return rows
     # Columns out of order or named twice in a row: their sum is meant. A new matrix knows nothing of flags.
     X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
     X.sum_duplicates()
     rows = _view(X)
     rows.check()
+    rows.matrix = X
     return rows
 
 

@@ -78,6 +78,15 @@ class Forest {
     return nb::make_tuple(to_numpy(std::move(labels), {n, width}), to_numpy(std::move(scores), {n, width}));
   }
 
+  // The labels that a row comes to through children that all say yes, as CSR.
+  nb::tuple reached(const RowsView& X, bool normalize, int n_threads) const {
+    Reached found;
+    answer(static_cast<size_t>(X.n_rows()), [&](Monitor& monitor) {
+      X.visit([&](const auto& rows) { found = descend_by_threshold(forest_, rows, normalize, n_threads, monitor); });
+    });
+    return nb::make_tuple(to_numpy(std::move(found.labels)), to_numpy(std::move(found.indptr)));
+  }
+
   // Raw scores of the children of a node, and what they are: node numbers, or ~label.
   nb::tuple node_scores(const RowsView& X, int64_t row, int32_t node, bool normalize) const {
     if (node < 0 || node >= forest_.n_nodes || row < 0 || row >= X.n_rows()) throw nb::index_error("no such node or row");

@@ -113,6 +113,8 @@ void bind_label_tree(nb::module_& m) {
            nb::arg("half"), nb::arg("loss"))
       .def("top", &Forest::top, nb::arg("X"), nb::arg("k"), nb::arg("beam"), nb::arg("min_beam_share"), nb::arg("normalize"),
            nb::arg("n_threads"), "The k best labels of each row: codes and scores, best first.")
+      .def("reached", &Forest::reached, nb::arg("X"), nb::kw_only(), nb::arg("normalize"), nb::arg("n_threads"),
+           "The labels that each row comes to through children that all say yes: codes and indptr.")
       .def("node_scores", &Forest::node_scores, nb::arg("X"), nb::arg("row"), nb::arg("node"), nb::arg("normalize"),
            "A node's children and their raw scores for one row.");
 }

@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   sapwood::bindings::bind_rows(m);
   sapwood::bindings::bind_label_tree(m);
   sapwood::bindings::bind_label_btree(m);
+  sapwood::bindings::bind_linear_trees(m);
   sapwood::bindings::bind_one_vs_all(m);
   sapwood::bindings::bind_recall_tree(m);
   sapwood::bindings::bind_lom_tree(m);

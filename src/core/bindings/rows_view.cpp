@@ -122,7 +122,7 @@ bool RowsView::ascends() const {
 }
 
 void bind_rows(nb::module_& m) {
-  nb::class_<RowsView>(m, "Rows", "A view of the rows of a dense or CSR matrix of float32.")
+  nb::class_<RowsView>(m, "Rows", nb::dynamic_attr(), "A view of the rows of a dense or CSR matrix of float32.")
       .def_static("csr", &RowsView::csr<int32_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_columns"))
       .def_static("csr", &RowsView::csr<int64_t>, nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_columns"))
       .def_static("dense", &RowsView::dense, nb::arg("values"))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "aligned.h"
@@ -71,6 +72,57 @@ void predict_top(const PackedForest& forest, const Rows& X, const PredictOptions
   });
 }
 
+namespace {
+
+// Calls reach(label) for the labels that one row comes to.
+template <class Index, class Reach>
+void descend(const PackedForest& forest, Row<Index> row, float scale, std::vector<int32_t>& stack, float* scores, Reach reach) {
+  stack.assign(1, forest.roots[0]);
+  while (!stack.empty()) {
+    const int32_t node = stack.back();
+    stack.pop_back();
+    for (int32_t g = forest.node_groups[node]; g < forest.node_groups[node + 1]; ++g) {
+      kernels().score(forest, g, row, scale, scores);
+      const int32_t* const target = forest.targets + 16 * static_cast<int64_t>(forest.group_banks[g]);
+      const int32_t n = 16 * (forest.group_banks[g + 1] - forest.group_banks[g]);
+      for (int32_t lane = 0; lane < n; ++lane) {
+        if (target[lane] == kNoTarget || !(scores[lane] > 0)) continue;
+        if (target[lane] >= 0) {
+          stack.push_back(target[lane]);
+        } else {
+          reach(~target[lane]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class Rows>
+Reached descend_by_threshold(const PackedForest& forest, const Rows& X, bool normalize, int n_threads, Monitor& monitor) {
+  const int64_t n_tasks = (X.n_rows + kRowsATask - 1) / kRowsATask;
+  std::vector<std::vector<int32_t>> found(static_cast<size_t>(n_tasks));
+  Reached out;
+  out.indptr.assign(static_cast<size_t>(X.n_rows) + 1, 0);
+  parallel_for(n_tasks, n_threads, monitor, [&](int64_t task, int) {
+    std::vector<int32_t>& labels = found[static_cast<size_t>(task)];
+    std::vector<int32_t> stack;
+    WorkBuffer<float> work;
+    float* const scores = work.ensure(size_t{16} * kGroupBanks);
+    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
+      const auto row = X.row(i);
+      const auto first = static_cast<int64_t>(labels.size());
+      descend(forest, row, normalize ? unit_scale(row) : 1.0f, stack, scores, [&](int32_t label) { labels.push_back(label); });
+      std::sort(labels.begin() + first, labels.end());
+      out.indptr[static_cast<size_t>(i) + 1] = static_cast<int64_t>(labels.size()) - first;
+    }
+  });
+  std::partial_sum(out.indptr.begin(), out.indptr.end(), out.indptr.begin());
+  for (const auto& labels : found) out.labels.insert(out.labels.end(), labels.begin(), labels.end());
+  return out;
+}
+
 template <class Rows>
 void score_node(const PackedForest& forest, const Rows& X, int64_t row, int32_t node, bool normalize, float* scores) {
   const float scale = normalize ? unit_scale(X.row(row)) : 1.0f;
@@ -88,6 +140,7 @@ template float unit_scale(Row<int64_t>);
 
 #define SAPWOOD_FOR_ROWS(Rows)                                                                              \
   template void predict_top(const PackedForest&, const Rows&, const PredictOptions&, int32_t*, float*, Monitor&); \
+  template Reached descend_by_threshold(const PackedForest&, const Rows&, bool, int, Monitor&);                     \
   template void score_node(const PackedForest&, const Rows&, int64_t, int32_t, bool, float*);
 SAPWOOD_FOR_ROWS(CsrRows<int32_t>)
 SAPWOOD_FOR_ROWS(CsrRows<int64_t>)

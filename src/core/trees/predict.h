@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "regressors/kernels.h"
 #include "regressors/packed_forest.h"
@@ -22,6 +23,16 @@ struct PredictOptions {
 template <class Rows>
 void predict_top(const PackedForest& forest, const Rows& X, const PredictOptions& options, int32_t* labels,
                  float* scores, Monitor& monitor);
+
+// The labels that each row comes to when it enters every child whose regressor says yes (a score above 0), in the first
+// tree: HOMER's way. As CSR, ascending in each row.
+struct Reached {
+  std::vector<int64_t> indptr;
+  std::vector<int32_t> labels;
+};
+template <class Rows>
+[[nodiscard]] Reached descend_by_threshold(const PackedForest& forest, const Rows& X, bool normalize, int n_threads,
+                                           Monitor& monitor);
 
 // The raw scores of a node's children for one row: banks of the node x 16.
 template <class Rows>

@@ -13,7 +13,7 @@ from sapwood._estimator import all_or_nothing, n_threads
 from sapwood._labels import Targets
 from sapwood._online import OnlineClassifier
 from sapwood._parameters import check_whole
-from sapwood._progress import progress
+from sapwood._progress import Report, progress
 from sapwood.label_tree.forest import Explanation, Forest, Settings, Step
 from sapwood.label_tree.training import Training
 
@@ -125,19 +125,26 @@ class OneVsAllClassifier(OnlineClassifier):
         self._check_parameters()
         rows, targets, weight = self._begin_fit(X, y, sample_weight)
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
-            if self.negatives is None:
-                shape = {"arity": 2, "max_leaf": len(targets.classes), "n_trees": 1, "balanced": True}
-                model: Forest | _Online = Training.of(self).train(
-                    rows, targets, weight, shape=shape, seed=self._seed(), report=report
-                )
-            else:
-                model = self._new_online()
-                for _ in range(self.passes or Training.of(self).default_passes()):
-                    model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
+            self._fit_targets(rows, targets, weight, report)
+        return self
+
+    def _fit_targets(
+        self, rows: _core.Rows, targets: Targets, weight: NDArray[np.float32] | None, report: Report | None
+    ) -> None:
+        """Learn from what has been checked."""
+        if self.negatives is None:
+            shape = {"arity": 2, "max_leaf": len(targets.classes), "n_trees": 1, "balanced": True}
+            model: Forest | _Online = Training.of(self).train(
+                rows, targets, weight, shape=shape, seed=self._seed(), report=report
+            )
+        else:
+            model = self._new_online()
+            for _ in range(self.passes or Training.of(self).default_passes()):
+                model.learn(rows, targets, weight, n_known=len(targets.classes), report=report)
         self._model = model
+        self.n_features_in_ = rows.n_columns
         self._note_targets(targets)
         self._note_labels()
-        return self
 
     def explain(self, x: Any) -> Explanation:
         """Tell the best label of one row and what its regressor said.

@@ -32,6 +32,8 @@ class Drawing:
         lines = [f"{node}"]
         if "majority" in self.table and self.table["majority"][node] is not None:
             lines.append(_cut(str(self.table["majority"][node])))
+        elif "question" in self.table:
+            lines.append(_cut(str(self.table["question"][node])))
         if "examples" in self.table:
             lines.append(_number(self.table["examples"][node]))
         elif "n_labels" in self.table:

@@ -47,6 +47,7 @@ def nodes(model: HasNodes) -> Columns:
         - `recall` of its candidates, and `recall_bound`, the lower bound that decides where a descent stops;
         - `balance` (the share sent right), `purity` (0 is pure) and `objective`, the J(h) of the LOMtree paper, of
           its split: NaN at leaves;
+        - `n_features`: columns that the node looks at; `question`: what it asks or, at a leaf, the labels it answers;
         - `recycles`: how often the node was taken from one place of the tree to another.
 
     Examples

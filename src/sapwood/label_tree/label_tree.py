@@ -63,7 +63,8 @@ class LabelTreeClassifier(SapwoodClassifier):
     min_beam_share : float, default=0.05
         Nodes less likely than this share of the level's best are not followed.
     preset : {"parabel", "bonsai", "homer"}, optional
-        A published shape of tree: it overrules `arity`, `max_leaf` and `n_trees`.
+        A published shape of tree: it overrules `arity`, `max_leaf` and `n_trees`. With "homer", `predict` follows no
+        beam after multilabel training: it enters every child whose regressor says yes, and gives the labels it gets to.
     tree : nested lists of labels, optional
         A hierarchy to use in place of clustering. Every label with examples stands in it once.
     class_weight : {"rare", "balanced", "propensity"} or dict, default="rare"
@@ -201,6 +202,11 @@ class LabelTreeClassifier(SapwoodClassifier):
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         return self.forest_.top(rows, k, self._settings())
+
+    def _likely(self, rows: _core.Rows) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        if self.preset != "homer":
+            return super()._likely(rows)
+        return self.forest_.core.reached(rows, normalize=self.normalize, n_threads=n_threads(self.n_jobs))
 
     def _n_reachable(self) -> int:
         return self.forest_.n_reachable
