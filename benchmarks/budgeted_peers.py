@@ -29,6 +29,7 @@ class Boosting:
         self.chosen = f"penalty={penalty:g} rounds={rounds}"
 
     def fit(self, X, y):
+        """Train; note how many features and nodes there are."""
         import lightgbm
 
         parameters = {
@@ -48,6 +49,7 @@ class Boosting:
         return self
 
     def predict(self, X):
+        """Give -1 or +1 for each row."""
         return np.where(self.model.predict(X) > 0.5, 1, -1)
 
 
@@ -59,6 +61,7 @@ class Oblique:
         self.chosen = f"combinations={combinations:g} min_leaf={min_leaf}"
 
     def fit(self, X, y):
+        """Train; note how many features and nodes there are."""
         from treeple.tree import ObliqueDecisionTreeClassifier
 
         self.model = ObliqueDecisionTreeClassifier(
@@ -70,6 +73,7 @@ class Oblique:
         return self
 
     def predict(self, X):
+        """Give -1 or +1 for each row."""
         return self.model.predict(X.toarray())
 
 

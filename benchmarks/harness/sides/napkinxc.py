@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """napkinXC; `model` in the options names the class (PLT, BR), the rest are its parameters.
 
 `"online_tree": "onlineBestScore"` makes of PLT the online PLT, which its Python module cannot name but can run.

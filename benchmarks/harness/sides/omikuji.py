@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """Omikuji; the options of a fit are its hyper-parameters, `{"densify": true}` at load buys speed."""
 
 from __future__ import annotations

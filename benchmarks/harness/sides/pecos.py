@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """PECOS XR-Linear; the options of a fit are for `XLinearModel.train`, those of a load for its `load`."""
 
 from __future__ import annotations

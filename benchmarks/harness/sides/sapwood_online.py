@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """The online trees: `estimator` in the options names the class, the rest of a fit's options are its parameters.
 
 They answer with one label a row, as Vowpal Wabbit does.

@@ -1,3 +1,4 @@
+# ruff: noqa: D102 - the methods are described in harness.sides.Side
 """Vowpal Wabbit. `method` in the options is one of its reductions to labels; `passes` and `step` are spelled alike
 on all sides, `flags` are passed on as they are.
 
