@@ -62,6 +62,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sets", default=SETS, help="names of data sets, with commas (%(default)s)")
     parser.add_argument("--sides", default=SIDES, help="sides to run, with commas (%(default)s)")
     parser.add_argument("--options", action="append", help="LabelTreeClassifier's, as JSON; repeatable")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures of other sets in the output file"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=1800, help="seconds for one training or prediction")
@@ -143,7 +146,9 @@ def main() -> None:
     interpreters = Interpreters(args.sapwood_python, args.peers_python, args.timeout)
     outcome: dict[str, Any] = {"machine": report.machine(), "threads": args.threads, "repeats": args.repeats}
     outcome |= {"versions": {}, "sets": {}}
-    medians: dict[str, dict[str, Result]] = {}
+    if args.keep:
+        outcome["sets"] = json.loads(args.output.read_text())["sets"]
+    medians = {name: measured["median"] for name, measured in outcome["sets"].items()}
     for name in args.sets.split(","):
         data = prepare(args.data / name)
         chosen = [variant for variant in variants(args) if variant.takes(data)]

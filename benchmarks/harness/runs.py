@@ -70,7 +70,7 @@ class Interpreters:
 
     def of(self, side: str) -> Path:
         """Give the interpreter that has this side's library."""
-        return self.sapwood if side == "sapwood" else self.peers
+        return self.sapwood if side.startswith("sapwood") else self.peers
 
 
 def prepare(folder: Path) -> DataSet:

@@ -13,7 +13,12 @@ from sapwood.budgeted import (
 )
 from sapwood.flat import BinaryRelevanceClassifier, LabelPowersetClassifier, OneVsAllClassifier
 from sapwood.label_tree import FastXMLClassifier, LabelBTreeClassifier, LabelTreeClassifier
-from sapwood.online import FilterTreeClassifier, LOMTreeClassifier, RandomTreeClassifier
+from sapwood.online import (
+    FilterTreeClassifier,
+    LOMTreeClassifier,
+    RandomTreeClassifier,
+    RecallTreeClassifier,
+)
 
 __all__ = [
     "AnnotationTreeClassifier",
@@ -29,6 +34,7 @@ __all__ = [
     "OneVsAllClassifier",
     "PowersetTreeClassifier",
     "RandomTreeClassifier",
+    "RecallTreeClassifier",
     "inspect",
     "io",
     "load",

@@ -38,6 +38,17 @@ VARIANTS = {
         {"solver": "adagrad", "loss": "logistic"},
         {"solver": "adagrad", "negatives": 4},
     ],
+    "RecallTreeClassifier": [
+        {},
+        {"max_candidates": 2, "arity": 2, "path_features": "leaf", "cross_path": True},
+        {
+            "max_candidates": None,
+            "max_depth": 3,
+            "arity": 3,
+            "randomized_routing": True,
+            "path_features": "path",
+        },
+    ],
     "LOMTreeClassifier": [
         {},
         {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
@@ -60,6 +71,7 @@ SLOW = {
     "BudgetedTreeClassifier": {"max_planes": 10**6, "tol": 1e-30},
     "LOMTreeClassifier": {"passes": 10**9},
     "RandomTreeClassifier": {"passes": 10**9},
+    "RecallTreeClassifier": {"passes": 10**9},
     "FilterTreeClassifier": {"passes": 10**9},
 }
 """Arguments with which a fit on noise takes longer than anyone waits."""
@@ -103,7 +115,13 @@ EXPECTED_FAILURES |= {
         "check_sample_weight_equivalence_on_dense_data": ONE_STEP,
         "check_sample_weight_equivalence_on_sparse_data": ONE_STEP,
     }
-    for name in ("FilterTreeClassifier", "LOMTreeClassifier", "LabelBTreeClassifier", "RandomTreeClassifier")
+    for name in (
+        "FilterTreeClassifier",
+        "LOMTreeClassifier",
+        "LabelBTreeClassifier",
+        "RandomTreeClassifier",
+        "RecallTreeClassifier",
+    )
 }
 """Checks of scikit-learn that an estimator does not pass, and why."""
 

@@ -51,6 +51,7 @@ def settings_of(rule: Rule, dense: bool) -> dict[str, object]:
         "method": rule.method,
         "step": rule.step,
         "initial": rule.initial,
+        "tolerance": rule.tolerance,
         "normalize": False,
     }
 

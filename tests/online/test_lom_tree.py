@@ -1,6 +1,7 @@
 """The core's LOMtree, decision by decision beside the reference, and the paper's statements about it."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,6 +24,7 @@ RULES = [
     Rule(loss="squared", method="adagrad", step=0.5),
     Rule(loss="squared", method="sgd", step=0.5),
     Rule(loss="logistic", method="adagrad", step=1.0, initial=0.1),
+    Rule(loss="logistic", method="adagrad", step=1.0, tolerance=0.3),
     Rule(loss="absolute", method="sgd", step=0.25),
 ]
 rules = st.sampled_from(RULES)
@@ -37,7 +39,7 @@ def both(stream, rule, dense, **kwargs):
         max_internal=None if T < 0 else T,
         internal_per_label=kwargs.get("internal_per_label", 1),
         swap_resistance=kwargs.get("swap_resistance", 4.0),
-        rule=Rule(rule.loss, rule.method, rule.step, rule.initial, 16 if dense else 1),
+        rule=replace(rule, lanes=16 if dense else 1),
         trace=True,
     )
     for x, y, weight in dense_stream(stream) if dense else stream:

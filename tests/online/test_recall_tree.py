@@ -38,15 +38,23 @@ RULES = st.fixed_dictionaries(
         "step": st.sampled_from([0.1, 0.5]),
         "router_step": st.sampled_from([0.5, 1.0]),
         "initial": st.sampled_from([0.01, 1.0]),
+        "tolerance": st.sampled_from([0.0, 0.3]),
+        "router_tolerance": st.sampled_from([0.0, 0.4]),
     }
 )
 
 
 def reference(options, rule, dense):
-    steps = {"score_rule": rule["step"], "router_rule": rule["router_step"]}
     rules = {
-        name: Rule(rule["loss"], rule["method"], step, rule["initial"], lanes=16 if dense else 1)
-        for name, step in steps.items()
+        name: Rule(
+            rule["loss"],
+            rule["method"],
+            rule[prefix + "step"],
+            rule["initial"],
+            lanes=16 if dense else 1,
+            tolerance=rule[prefix + "tolerance"],
+        )
+        for name, prefix in (("score_rule", ""), ("router_rule", "router_"))
     }
     return RecallTree(**options, **rules, trace=True)
 
@@ -168,7 +176,7 @@ def test_weight_two_counts_twice(options, stream, dense):
     trees = []
     for factor in (1.0, 2.0):
         rule = {"loss": "logistic", "method": "sgd", "initial": 1.0}
-        rule |= {"step": 0.5 / factor, "router_step": 0.5 / factor}
+        rule |= {"step": 0.5 / factor, "router_step": 0.5 / factor, "tolerance": 0.1, "router_tolerance": 0.1}
         tree = core({**options, "router_weight": "none", "bound": 0.125 * factor}, rule, dense)
         learn(tree, [Example(x, y, factor) for x, y, _ in stream], dense)
         trees.append(tree)
@@ -184,11 +192,9 @@ def test_weight_two_counts_twice(options, stream, dense):
 @given(OPTIONS, streams((*WEIGHTS, 0.3, 1 / 3), longest=60))
 def test_bound_and_entropy(options, stream):
     """The Bernstein bound is never above the empirical recall; entropy kept is entropy recomputed."""
-    tree = core(
-        options,
-        {"loss": "logistic", "method": "adagrad", "step": 0.5, "router_step": 0.5, "initial": 0.01},
-        False,
-    )
+    rule = {"loss": "logistic", "method": "adagrad", "initial": 0.01}
+    rule |= {"step": 0.5, "router_step": 0.5, "tolerance": 0.0, "router_tolerance": 0.0}
+    tree = core(options, rule, False)
     learn(tree, stream, False)
     figures = tree.figures()
     seen = figures["examples"] > 0

@@ -207,7 +207,8 @@ def test_limits_follow_the_labels_seen() -> None:
     for y in range(9):
         tree.learn([(y, 1.0)], y)
         seen.append((tree.F, tree.depth_limit))
-    assert seen == [(1, 0), (4, 1), (8, 2), (8, 2), (12, 3), (12, 3), (12, 3), (12, 3), (16, 4)]
+    assert seen == [(1, 0), (4, 0), (8, 0), (8, 0), (12, 0), (12, 0), (12, 0), (12, 0), (16, 0)]
+    assert RecallTree(max_candidates=2, arity=2).depth_limit == 0
     assert RecallTree(max_candidates=7, max_depth=3).F == 7
 
 

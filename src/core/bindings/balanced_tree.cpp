@@ -9,9 +9,9 @@ namespace {
 
 class BalancedTreeBinding : public OnlineTree<BalancedTree> {
  public:
-  BalancedTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
+  BalancedTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial, double tolerance,
                       bool filter, bool normalize, uint64_t random_state)
-      : OnlineTree(n_columns, BalancedTree::Options{rule_of(loss, method, step, initial), filter, normalize}, dense, n_columns,
+      : OnlineTree(n_columns, BalancedTree::Options{rule_of(loss, method, step, initial, tolerance), filter, normalize}, dense, n_columns,
                    random_state) {}
 
   // Its nodes, without their routers.
@@ -76,8 +76,8 @@ class BalancedTreeBinding : public OnlineTree<BalancedTree> {
 
 void bind_balanced_tree(nb::module_& m) {
   nb::class_<BalancedTreeBinding> c(m, "BalancedTree", "A random tree or a filter tree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, bool, bool, uint64_t>(), nb::kw_only(),
-        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, bool, bool, uint64_t>(), nb::kw_only(),
+        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"), nb::arg("tolerance"),
         nb::arg("filter"), nb::arg("normalize"), nb::arg("random_state"));
   bind_online_tree(c);
   c.def("tree", &BalancedTreeBinding::tree, "Its nodes as arrays.");

@@ -11,9 +11,9 @@ namespace {
 
 class LomTreeBinding : public OnlineTree<LomTree> {
  public:
-  LomTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
+  LomTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial, double tolerance,
                  int64_t max_internal, int64_t internal_per_label, double swap_resistance, bool normalize)
-      : OnlineTree(n_columns, LomTree::Options{rule_of(loss, method, step, initial), max_internal, internal_per_label,
+      : OnlineTree(n_columns, LomTree::Options{rule_of(loss, method, step, initial, tolerance), max_internal, internal_per_label,
                                                swap_resistance, normalize},
                    dense, n_columns) {
     if (!(swap_resistance >= 1) || internal_per_label < 1 || max_internal < -1) throw nb::value_error("an option is out of range");
@@ -142,8 +142,8 @@ class LomTreeBinding : public OnlineTree<LomTree> {
 
 void bind_lom_tree(nb::module_& m) {
   nb::class_<LomTreeBinding> c(m, "LomTree", "A LOMtree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, int64_t, int64_t, double, bool>(), nb::kw_only(),
-        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"),
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, int64_t, int64_t, double, bool>(), nb::kw_only(),
+        nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"), nb::arg("initial"), nb::arg("tolerance"),
         nb::arg("max_internal"), nb::arg("internal_per_label"), nb::arg("swap_resistance"), nb::arg("normalize"));
   bind_online_tree(c);
   c.def("tree", &LomTreeBinding::tree, "Its nodes as arrays.");

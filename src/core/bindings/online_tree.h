@@ -47,10 +47,10 @@ inline OnlineLoss online_loss_named(const std::string& name) {
   throw nb::value_error("loss must be 'squared', 'logistic' or 'absolute'");
 }
 
-inline Rule rule_of(const std::string& loss, const std::string& method, float step, float initial) {
+inline Rule rule_of(const std::string& loss, const std::string& method, float step, float initial, double tolerance = 0) {
   if (method != "adagrad" && method != "sgd") throw nb::value_error("method must be 'adagrad' or 'sgd'");
   if (!(step > 0) || !(initial > 0)) throw nb::value_error("step and initial must be positive");
-  return {online_loss_named(loss), method == "adagrad", step, initial};
+  return {online_loss_named(loss), method == "adagrad", step, initial, tolerance};
 }
 
 inline void put_routers(nb::dict& out, const OnlineRegressors& routers) {

@@ -40,11 +40,11 @@ RecallTreeOptions options_of(const Rule& router_rule, const Rule& score_rule, in
 class RecallTreeBinding : public OnlineTree<RecallTree> {
  public:
   RecallTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
-                    float router_step, int32_t max_candidates, int32_t max_depth, double bound, bool early_stop,
+                    double tolerance, float router_step, double router_tolerance, int32_t max_candidates, int32_t max_depth, double bound, bool early_stop,
                     const std::string& router_weight, bool randomized_routing, const std::string& path_features, bool cross_path,
                     int32_t arity, bool normalize, uint64_t random_state)
       : OnlineTree(n_columns,
-                   options_of(rule_of(loss, method, router_step, initial), rule_of(loss, method, step, initial), max_candidates, max_depth,
+                   options_of(rule_of(loss, method, router_step, initial, router_tolerance), rule_of(loss, method, step, initial, tolerance), max_candidates, max_depth,
                               bound, early_stop, router_weight, randomized_routing, path_features, cross_path, arity, normalize),
                    dense, n_columns, random_state) {}
 
@@ -121,8 +121,10 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
     out["labels"] = counted[1];
     out["counts"] = counted[2];
     std::vector<int32_t> parent, first_child;
+    std::vector<int64_t> endings;
     std::vector<double> total, sum_phi;
     for (const RecallTree::Node& v : model_.nodes()) {
+      endings.push_back(v.endings);
       parent.push_back(v.parent);
       first_child.push_back(v.first_child);
       total.push_back(v.hist.total());
@@ -130,6 +132,8 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
     }
     out["parent"] = to_numpy(std::move(parent));
     out["first_child"] = to_numpy(std::move(first_child));
+    out["endings"] = to_numpy(std::move(endings));
+    out["n_examples"] = to_numpy(std::vector<int64_t>{model_.n_examples()});
     out["total"] = to_numpy(std::move(total));
     out["sum_phi"] = to_numpy(std::move(sum_phi));
     auto labels = model_.labels().arrays();
@@ -150,9 +154,11 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
     const auto parent = array_of<int32_t>(arrays, "parent"), first_child = array_of<int32_t>(arrays, "first_child");
     const auto total = array_of<double>(arrays, "total"), sum_phi = array_of<double>(arrays, "sum_phi");
     const auto bounds = array_of<int64_t>(arrays, "node_labels");
+    const auto endings = array_of<int64_t>(arrays, "endings"), n_examples = array_of<int64_t>(arrays, "n_examples");
     const auto random_state = array_of<uint64_t>(arrays, "random_state");
     const size_t n = parent.size();
-    if (first_child.size() != n || total.size() != n || sum_phi.size() != n || random_state.size() != 1) {
+    if (first_child.size() != n || total.size() != n || sum_phi.size() != n || random_state.size() != 1 ||
+        endings.size() != n || n_examples.size() != 1) {
       damaged("its nodes' arrays differ in length");
     }
     if (bounds.size() != n + 1 || bounds[0] != 0) damaged("its label counts do not fit its nodes");
@@ -160,6 +166,7 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
     for (size_t v = 0; v < n; ++v) {
       nodes[v].parent = parent[v];
       nodes[v].first_child = first_child[v];
+      nodes[v].endings = endings[v];
     }
     restore_counts(arrays, bounds, total, sum_phi, nodes);
     const auto places = array_of<int32_t>(arrays, "places");
@@ -172,7 +179,7 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
         array_of<float>(arrays, "line_squares"),
         array_of<float>(arrays, "dense_weights"),
         array_of<float>(arrays, "dense_squares")};
-    if (!model_.restore(std::move(nodes), routers_of(arrays), labels)) damaged("its nodes and regressors are no Recall Tree");
+    if (!model_.restore(std::move(nodes), routers_of(arrays), labels, n_examples[0])) damaged("its nodes and regressors are no Recall Tree");
     model_.random() = Random(random_state[0]);
     restore_progressive(arrays);
   }
@@ -209,10 +216,10 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
 
 void bind_recall_tree(nb::module_& m) {
   nb::class_<RecallTreeBinding> c(m, "RecallTree", "A Recall Tree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, float, int32_t, int32_t, double, bool,
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, float, double, int32_t, int32_t, double, bool,
                  const std::string&, bool, const std::string&, bool, int32_t, bool, uint64_t>(),
         nb::kw_only(), nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"),
-        nb::arg("initial"), nb::arg("router_step"), nb::arg("max_candidates"), nb::arg("max_depth"), nb::arg("bound"),
+        nb::arg("initial"), nb::arg("tolerance"), nb::arg("router_step"), nb::arg("router_tolerance"), nb::arg("max_candidates"), nb::arg("max_depth"), nb::arg("bound"),
         nb::arg("early_stop"), nb::arg("router_weight"), nb::arg("randomized_routing"), nb::arg("path_features"),
         nb::arg("cross_path"), nb::arg("arity"), nb::arg("normalize"), nb::arg("random_state"))
       .def("explain", &RecallTreeBinding::explain, nb::arg("X"), nb::kw_only(), nb::arg("row"), "How one row is answered.")

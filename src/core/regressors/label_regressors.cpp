@@ -29,6 +29,19 @@ void LabelRegressors::add(int32_t label) {
   std::fill_n(squares_[i].get(), n, rule_.initial);
 }
 
+void LabelRegressors::arrange(std::span<const int32_t> order) {
+  std::vector<int32_t> moved(static_cast<size_t>(n_placed_), -1);  // by place
+  int32_t n = 0;
+  for (const int32_t label : order) moved[static_cast<size_t>(places_[static_cast<size_t>(label)])] = n++;
+  for (int32_t& place : moved) {
+    if (place < 0) place = n++;
+  }
+  store_.arrange(moved);
+  for (int32_t& place : places_) {
+    if (place >= 0) place = moved[static_cast<size_t>(place)];
+  }
+}
+
 // Which banks the labels live in, each once, and where in them.
 void LabelRegressors::meet_banks(std::span<const int32_t> labels, Work& work) const {
   if (work.met.size() < static_cast<size_t>(store_.n_banks())) work.met.resize(static_cast<size_t>(store_.n_banks()), 0);
@@ -75,28 +88,30 @@ void LabelRegressors::score(std::span<const int32_t> labels, const OnlineRow& ro
   score_lanes(labels, row, work);
 }
 
-void LabelRegressors::score_to_learn(std::span<const int32_t> labels, const OnlineRow& row, Work& work) {
-  meet_banks(labels, work);
-  store_.find_or_add(row, work.features);
-  work.lines.resize(work.banks.size() * work.features.size());
-  store_.find_or_add_lines(work.features, work.banks, work.lines.data());
-  score_lanes(labels, row, work);
-}
-
 void LabelRegressors::learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work) {
   const ExactKernels& kernel = exact_kernels();
   work.pushes.assign(work.banks.size() * kLanes, 0.0f);
+  work.learning.assign(work.banks.size(), false);
   for (size_t i = 0; i < labels.size(); ++i) {
     const float by = push(rule_, work.scores[i], labels[i] == right ? 1.0 : -1.0, weight);
-    work.pushes[static_cast<size_t>(work.lane[i])] = by;
+    if (by == 0) continue;
+    const auto lane = static_cast<size_t>(work.lane[i]);
+    work.pushes[lane] = by;
+    work.learning[lane / kLanes] = true;
     if (!dense_) continue;
     const auto label = static_cast<size_t>(labels[i]);
     float* const squares = rule_.adagrad ? squares_[label].get() : nullptr;
     kernel.dense_learn(weights_[label].get(), squares, row.values.data(), row_floats_, by, rule_.step);
   }
   const size_t n = work.features.size(), n_path = row.path.size(), n_raw = n - n_path;
-  for (size_t b = 0; b < work.banks.size() && n > 0; ++b) {
-    const int32_t* const lines = work.lines.data() + b * n;
+  if (n == 0) return;
+  bool are_known = false;
+  for (size_t b = 0; b < work.banks.size(); ++b) {
+    if (!work.learning[b]) continue;
+    if (!are_known) store_.find_or_add(row, work.features);
+    are_known = true;
+    int32_t* const lines = work.lines.data() + b * n;
+    store_.add_missing(work.features, work.banks[b], lines);
     const float* const pushes = work.pushes.data() + b * kLanes;
     const auto step = [&](const int32_t* first, const float* values, size_t count) {
       kernel.learn_lanes(store_.weights(), store_.squares(), {first, values, static_cast<int64_t>(count)}, pushes, rule_.step);

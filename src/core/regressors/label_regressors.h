@@ -26,6 +26,7 @@ class LabelRegressors {
     std::vector<int32_t> lane;               // by label asked for: 16 x its bank's place in `banks`, and the lane
     CacheLineVector<float> lanes, pushes;    // banks x 16
     std::vector<float> scores;               // by label asked for
+    std::vector<char> learning;              // by bank
   };
 
   LabelRegressors(const Rule& rule, bool dense, int64_t n_columns);
@@ -36,10 +37,17 @@ class LabelRegressors {
     return static_cast<size_t>(label) < places_.size() && places_[static_cast<size_t>(label)] >= 0;
   }
 
+  // Puts labels that are scored together into the same banks: the order says which stand beside each other, each label
+  // once; those not named follow. No answer changes.
+  void arrange(std::span<const int32_t> order);
+
   // work.scores: what the regressors of the labels say of the row.
   void score(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
-  // The same, and what is missing is made, for learn() to follow.
-  void score_to_learn(std::span<const int32_t> labels, const OnlineRow& row, Work& work);
+  // Asks for what score() will look at first.
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    if (!dense_) store_.prefetch(row);
+  }
   // One step of the labels scored last: the first towards +1 that is `right`, all others towards -1.
   void learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work);
 

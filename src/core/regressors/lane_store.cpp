@@ -1,6 +1,7 @@
 #include "regressors/lane_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 namespace sapwood {
@@ -15,6 +16,7 @@ constexpr int64_t kLane = kExactLanes;
 LaneStore::LaneStore(const Rule& rule, int64_t n_columns, bool path_only)
     : rule_(rule),
       path_only_(path_only),
+      n_columns_(n_columns),
       n_direct_(path_only ? 0 : std::min(n_columns, kMostDirect)),
       directories_(static_cast<size_t>(n_direct_) + 1) {
   reserve(1);
@@ -67,10 +69,12 @@ int32_t LaneStore::line_of(int32_t feature, int32_t bank) const {
 
 void LaneStore::find_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) const {
   const size_t n = features.size();
-  for (const int32_t feature : features) {
+  for (const int32_t feature : features) {  // all that is waited for below is asked for first
     if (feature == kUnknown) continue;
     const Directory& d = directories_[static_cast<size_t>(feature)];
-    if (d.log_size >= 0) __builtin_prefetch(&entries_[d.first + home(banks.empty() ? 0 : banks[0], d)]);
+    if (d.log_size < 0) continue;
+    const Entry* const table = &entries_[d.first];
+    for (const int32_t bank : banks) __builtin_prefetch(table + home(bank, d));
   }
   for (size_t k = 0; k < n; ++k) {
     for (size_t b = 0; b < banks.size(); ++b) {
@@ -81,21 +85,16 @@ void LaneStore::find_lines(std::span<const int32_t> features, std::span<const in
   }
 }
 
-void LaneStore::find_or_add_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) {
-  const size_t n = features.size();
-  find_lines(features, banks, lines);
-  for (size_t b = 0; b < banks.size(); ++b) {
-    for (size_t k = 0; k < n; ++k) {
-      int32_t& line = lines[b * n + k];
-      if (line == kNothing) line = add_line(features[k], banks[b]);
-    }
+void LaneStore::add_missing(std::span<const int32_t> features, int32_t bank, int32_t* lines) {
+  for (size_t k = 0; k < features.size(); ++k) {
+    if (lines[k] == kNothing) lines[k] = add_line(features[k], bank);
   }
 }
 
 void LaneStore::reserve(int64_t n_lines) {
   if (n_lines <= room_) return;
-  const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 64);
-  if (room > INT32_MAX) throw std::length_error("the model has more than 2^31 lines of weights");
+  const int64_t room = std::min<int64_t>(std::max<int64_t>(n_lines, 4 * room_ + 64), INT32_MAX);  // untouched pages cost nothing
+  if (n_lines > INT32_MAX) throw std::length_error("the model has more than 2^31 lines of weights");
   const auto moved = [&](AlignedArray<float>& array) {
     AlignedArray<float> larger(static_cast<size_t>(room * kLane));
     std::copy_n(array.get(), n_lines_ * kLane, larger.get());
@@ -152,14 +151,55 @@ std::vector<LaneStore::Line> LaneStore::all() const {
   std::vector<Line> lines(static_cast<size_t>(n_lines_) - 1);
   for (size_t feature = 0; feature < directories_.size(); ++feature) {
     const Directory& d = directories_[feature];
-    const size_t n_direct = static_cast<size_t>(n_direct_) + 1;
-    const uint64_t key = feature < n_direct ? feature : indexed_[feature - n_direct];
     for (uint32_t i = 0; d.log_size >= 0 && i < 1u << d.log_size; ++i) {
       const Entry& entry = entries_[d.first + i];
-      if (entry.line != kNothing) lines[static_cast<size_t>(entry.line) - 1] = {key, entry.bank};
+      if (entry.line != kNothing) lines[static_cast<size_t>(entry.line) - 1] = {key_of(feature), entry.bank};
     }
   }
   return lines;
+}
+
+uint64_t LaneStore::key_of(size_t feature) const {
+  const size_t n_direct = static_cast<size_t>(n_direct_) + 1;
+  return feature < n_direct ? feature : indexed_[feature - n_direct];
+}
+
+bool LaneStore::has_learned(int32_t line, int64_t lane) const {
+  const int64_t at = kLane * line + lane;
+  return weights_.get()[at] != 0 || (rule_.adagrad && squares_.get()[at] != rule_.initial);
+}
+
+void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places) {
+  const Directory& d = from.directories_[feature];
+  if (d.log_size < 0) return;
+  std::vector<Entry> entries;
+  std::copy_if(from.entries_.begin() + d.first, from.entries_.begin() + d.first + (int64_t{1} << d.log_size),
+               std::back_inserter(entries), [](const Entry& entry) { return entry.line != kNothing; });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.line < b.line; });
+  for (const Entry& entry : entries) {
+    __builtin_prefetch(from.weights_.get() + kLane * entry.line);
+    if (rule_.adagrad) __builtin_prefetch(from.squares_.get() + kLane * entry.line);
+  }
+  const uint64_t key = from.key_of(feature);
+  for (const Entry& entry : entries) {
+    for (int64_t lane = 0; lane < kLane; ++lane) {
+      if (!from.has_learned(entry.line, lane)) continue;
+      const int32_t place = places[static_cast<size_t>(entry.bank * kLane + lane)];
+      const int32_t own = feature_or_new(key);
+      int32_t line = line_of(own, place / static_cast<int32_t>(kLane));
+      if (line == kNothing) line = add_line(own, place / static_cast<int32_t>(kLane));
+      const int64_t to = kLane * line + place % kLane, at = kLane * entry.line + lane;
+      weights_.get()[to] = from.weights_.get()[at];
+      if (rule_.adagrad) squares_.get()[to] = from.squares_.get()[at];
+    }
+  }
+}
+
+void LaneStore::arrange(std::span<const int32_t> places) {
+  LaneStore arranged(rule_, n_columns_, path_only_);
+  arranged.n_banks_ = n_banks_;
+  for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places);
+  *this = std::move(arranged);
 }
 
 size_t LaneStore::index_bytes() const {

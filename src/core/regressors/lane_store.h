@@ -28,10 +28,18 @@ class LaneStore {
   void find(const OnlineRow& row, std::vector<int32_t>& features) const;
   void find_or_add(const OnlineRow& row, std::vector<int32_t>& features);
 
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) {
+      const auto column = static_cast<int64_t>(row.index[k]);
+      if (column < n_direct_) __builtin_prefetch(&directories_[static_cast<size_t>(column) + 1]);
+    }
+  }
+
   // lines: banks x features; kNothing, which holds zeros, where a bank does not know a feature.
   void find_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) const;
-  // The same, and lines that are not there are made.
-  void find_or_add_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines);
+  // lines: of the features in one bank; those that are not there are made.
+  void add_missing(std::span<const int32_t> features, int32_t bank, int32_t* lines);
 
   [[nodiscard]] const float* weights() const { return weights_.get(); }
   [[nodiscard]] float* weights() { return weights_.get(); }
@@ -50,6 +58,10 @@ class LaneStore {
   [[nodiscard]] std::vector<Line> all() const;
   // Makes a line and gives its number; kNothing if it was there.
   int32_t restore(const Line& line);
+  // Moves every lane from place p (16 x bank + lane) to places[p]. Lines on which nothing was learned are dropped, and
+  // those of one feature come to lie together.
+  void arrange(std::span<const int32_t> places);
+
   // Of the directories.
   [[nodiscard]] size_t index_bytes() const;
 
@@ -76,8 +88,13 @@ class LaneStore {
   void widen(Directory& directory);
   void reserve(int64_t n_lines);
 
+  [[nodiscard]] uint64_t key_of(size_t feature) const;
+  [[nodiscard]] bool has_learned(int32_t line, int64_t lane) const;
+  void move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places);
+
   Rule rule_;
   bool path_only_;
+  int64_t n_columns_;
   int64_t n_direct_;                  // columns below have feature 1 + column without a look-up
   int32_t n_banks_ = 0;
   FeatureIndex<uint64_t> index_;      // of all other features

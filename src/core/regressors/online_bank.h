@@ -24,10 +24,19 @@ class OnlineBank {
     for (const uint32_t column : row.columns) columns_.prefetch(column);
   }
 
+  template <class Index>
+  void prefetch_columns(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) columns_.prefetch(static_cast<uint32_t>(row.index[k]));
+  }
+
   // lines: of the row's columns and, last, of the constant; kNothing, which holds zeros, where a column has no line.
   void find(const OnlineRow& row, int32_t* lines) const;
   // The same, and lines that are not there are made.
   void find_or_add(const OnlineRow& row, int32_t* lines);
+
+  // For who will learn: asks for the step state too. add_missing then makes the lines that are not there.
+  void find_to_learn(const OnlineRow& row, int32_t* lines) const;
+  void add_missing(const OnlineRow& row, int32_t* lines);
 
   // The same for the row's path features; a bank may have them only.
   void find_path(const OnlineRow& row, int32_t* lines) const;
@@ -62,6 +71,8 @@ class OnlineBank {
   [[nodiscard]] bool restore(std::span<const uint64_t> keys, const float* weights, const float* squares);
 
  private:
+  template <bool with_squares>
+  void look_up(const OnlineRow& row, int32_t* lines) const;
   int32_t add(uint64_t key);
   int32_t line_or_add(uint64_t key);
   void reserve(int64_t n_lines);

@@ -173,6 +173,13 @@ void OnlineRegressors::prefetch(int32_t node, const OnlineWork& work) const {
   if (!dense_) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch(work.row);
 }
 
+void OnlineRegressors::look_ahead(int32_t node, OnlineWork& work) const {
+  if (dense_) return;
+  work.next_bank = place(node).bank;
+  work.version = version_;
+  pages_[static_cast<size_t>(work.next_bank)].bank.find_to_learn(work.row, work.next_lines.data());
+}
+
 void OnlineRegressors::look_up(int32_t node, OnlineWork& work) const {
   const Place at = place(node);
   if (dense_ || is_here(at.bank, work)) return;
@@ -191,12 +198,24 @@ const float* OnlineRegressors::scores(int32_t node, OnlineWork& work) const {
 const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
   const Place at = place(node);
   if (dense_) return dense_scores(at, work);
-  if (!is_here(at.bank, work) || !work.writable) {
-    pages_[static_cast<size_t>(at.bank)].bank.find_or_add(work.row, work.lines.data());
-    found(at.bank, true, work);
+  if (!is_here(at.bank, work)) {
+    if (work.next_bank == at.bank && work.version == version_) {
+      work.lines.swap(work.next_lines);
+    } else {
+      pages_[static_cast<size_t>(at.bank)].bank.find_to_learn(work.row, work.lines.data());
+    }
+    work.next_bank = -1;
+    found(at.bank, false, work);
   }
   if (!work.scored) read(work);
   return work.scores.data() + at.lane;
+}
+
+// Before a step on the bank at hand: lines that are missing are made.
+void OnlineRegressors::make_lines(OnlineWork& work) {
+  if (work.writable) return;
+  pages_[static_cast<size_t>(work.bank)].bank.add_missing(work.row, work.lines.data());
+  work.writable = true;
 }
 
 float OnlineRegressors::learn(int32_t node, int which, double target, double weight, OnlineWork& work) {
@@ -210,10 +229,12 @@ float OnlineRegressors::learn(int32_t node, int which, double target, double wei
     return exact_kernels().dense_learn(weights, squares, x, stride(), push(rule_, score, target, weight), rule_.step);
   }
   const float score = scores_to_learn(node, work)[which];
+  const float pushed = push(rule_, score, target, weight);
+  if (pushed == 0) return score;
+  make_lines(work);
   OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
   const int lane = at.lane + which;
-  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane,
-                                                 push(rule_, score, target, weight), rule_.step);
+  const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane, pushed, rule_.step);
   work.scores[static_cast<size_t>(lane)] = after;
   return after;
 }
@@ -230,6 +251,7 @@ const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, Onli
     return work.scores.data();
   }
   scores_to_learn(node, work);
+  make_lines(work);
   alignas(64) std::array<float, 16> all{};
   std::copy_n(pushes, width_, all.begin() + at.lane);
   OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;

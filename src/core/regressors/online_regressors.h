@@ -21,6 +21,8 @@ namespace sapwood {
 struct OnlineWork {
   OnlineRow row;
   std::vector<int32_t> lines;                // of the bank below
+  std::vector<int32_t> next_lines;           // of the bank that is likely to come next
+  int32_t next_bank = -1;
   int32_t bank = -1;                         // the bank whose lines and scores are here
   bool scored = false;                       // its scores are here, not its lines only
   bool writable = false;                     // all its lines are there
@@ -39,10 +41,11 @@ class OnlineRegressors {
   // Gives the work a row, multiplied by scale.
   template <class Index>
   void start(Row<Index> row, float scale, OnlineWork& work) const {
-    work.bank = -1;
+    work.bank = work.next_bank = -1;
     if (dense_) return work.row.take_dense(row, n_columns_, scale);
     work.row.take_sparse(row, scale);
     work.lines.resize(std::max(work.lines.size(), work.row.values.size()));
+    work.next_lines.resize(work.lines.size());
   }
 
   // A node gets routers that have learned nothing. parent_of(node): the node above, -1 for the root.
@@ -73,7 +76,7 @@ class OnlineRegressors {
   // What the node's routers say of the row: `width` scores, there until the next call.
   [[nodiscard]] const float* scores(int32_t node, OnlineWork& work) const;
   [[nodiscard]] float score(int32_t node, OnlineWork& work) const { return *scores(node, work); }
-  // The same for who will learn: lines that are missing are made.
+  // The same for who will learn: asks for the step state too.
   const float* scores_to_learn(int32_t node, OnlineWork& work);
 
   // One step of one of the node's routers towards -1 or +1; its score after it.
@@ -84,9 +87,16 @@ class OnlineRegressors {
   // Whether the node's bank has still to be read for this row.
   [[nodiscard]] bool enters(int32_t node, const OnlineWork& work) const { return !dense_ && !is_here(place(node).bank, work); }
 
+  // While a row is in one bank, looks it up in another: scores() of that one then finds its memory at hand.
+  void look_ahead(int32_t node, OnlineWork& work) const;
   // For many rows at a time: asks for what look_up reads, then look_up asks for what scores() will read.
   void prefetch(int32_t node, const OnlineWork& work) const;
   void look_up(int32_t node, OnlineWork& work) const;
+  // The same as prefetch for a row that no work has taken yet.
+  template <class Index>
+  void prefetch_columns(int32_t node, Row<Index> row) const {
+    if (!dense_ && has(node)) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch_columns(row);
+  }
 
   struct Place {
     int32_t bank = -1;  // dense: the number of the rows of weights; -1: none
@@ -143,6 +153,7 @@ class OnlineRegressors {
   [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
   void found(int32_t bank, bool writable, OnlineWork& work) const;
   void read(OnlineWork& work) const;
+  void make_lines(OnlineWork& work);
   static void put_bank(const OnlineBank& bank, Arrays<Owned>& out);
   bool restore_page(const Arrays<View>& arrays, size_t bank);
 

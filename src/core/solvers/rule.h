@@ -13,6 +13,7 @@ struct Rule {
   bool adagrad = true;  // else sgd
   float step = 0.5f;
   float initial = 0.01f;  // what sums of squared gradients start from
+  double tolerance = 0;   // a derivative nearer to 0 than this teaches nothing
 };
 
 // 1 / (1 + exp(-z)), never through the exponential of a positive number.
@@ -31,7 +32,8 @@ inline double derivative(OnlineLoss loss, double score, double target) {
 
 // What one example pushes a regressor by: every entry of the row moves its weight by this times its value.
 inline float push(const Rule& rule, float score, double target, double weight) {
-  return static_cast<float>(weight * derivative(rule.loss, static_cast<double>(score), target));
+  const double slope = derivative(rule.loss, static_cast<double>(score), target);
+  return std::fabs(slope) < rule.tolerance ? 0.0f : static_cast<float>(weight * slope);
 }
 
 // A score as the probability of +1: the logistic function; 1/2 + score, clipped, for other losses.

@@ -15,7 +15,7 @@ namespace {
 using Kind = TreeEvent::Kind;
 
 constexpr int64_t kRowsATask = 256;
-constexpr size_t kRowsAtOnce = 16;  // as many wait for memory together
+constexpr int64_t kRowsAtOnce = 16;  // as many wait for memory together
 
 }  // namespace
 
@@ -68,16 +68,20 @@ void LomTree::count(Node& j, int32_t label, double weight) {
   }
 }
 
-// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's index.
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's lines.
 // Learning seldom changes the way, and takes the time that memory needs.
 void LomTree::look_ahead(int32_t j, int32_t label) {
   if (!routers_.enters(j, work_)) return;
   const int32_t bank = routers_.place(j).bank;
+  ahead_.clear();
   while (!at(j).leaf() && routers_.place(j).bank == bank) {
     j = *routers_.scores_to_learn(j, work_) > 0 ? at(j).right : at(j).left;
-    at(j).counts.prefetch(label);
+    ahead_.push_back(j);
+    __builtin_prefetch(reinterpret_cast<const char*>(&at(j)) + 64);
   }
   if (!at(j).leaf()) routers_.prefetch(j, work_);
+  for (const int32_t v : ahead_) at(v).counts.prefetch(label);
+  if (!at(j).leaf()) routers_.look_ahead(j, work_);
 }
 
 // Trains the router of j and says where the example goes by its new score.
@@ -211,28 +215,66 @@ std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t t
   return ranking;
 }
 
+// Follows the routers as long as they lie in the bank at hand.
+int32_t LomTree::leave_bank(int32_t j, Work& work) const {
+  const int32_t bank = routers_.place(j).bank;
+  do {
+    j = routers_.score(j, work) > 0 ? at(j).right : at(j).left;
+  } while (!at(j).leaf() && routers_.place(j).bank == bank);
+  return j;
+}
+
+// Several rows go down together, a bank at a time, so that their waits for memory overlap.
+template <class Rows>
+void LomTree::leaves_of(const Rows& X, int64_t first, int64_t n, std::vector<Work>& works, int32_t* leaves) const {
+  for (int64_t r = 0; r < n; ++r) {
+    const auto row = X.row(first + r);
+    routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, works[static_cast<size_t>(r)]);
+    leaves[r] = 0;
+  }
+  const auto each_on_its_way = [&](auto visit) {
+    bool any = false;
+    for (int64_t r = 0; r < n; ++r) {
+      if (at(leaves[r]).leaf()) continue;
+      visit(leaves[r], works[static_cast<size_t>(r)]);
+      any = true;
+    }
+    return any;
+  };
+  while (each_on_its_way([&](int32_t j, Work& work) { routers_.prefetch(j, work); })) {
+    each_on_its_way([&](int32_t j, Work& work) { routers_.look_up(j, work); });
+    each_on_its_way([&](int32_t& j, Work& work) { j = leave_bank(j, work); });
+  }
+}
+
 template <class Rows>
 void LomTree::predict_top(const Rows& X, int32_t top, int n_threads, int32_t* labels, float* scores, Monitor& monitor) const {
   std::fill_n(labels, X.n_rows * top, -1);
   std::fill_n(scores, X.n_rows * top, 0.0f);
   parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
-    Work work;
-    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
-      const int32_t leaf = leaf_of(X.row(i), work);
-      const Node& node = at(answering(leaf));
-      if (node.heaviest_label < 0) continue;
-      if (top == 1) {
-        labels[i] = node.heaviest_label;
-        scores[i] = static_cast<float>(node.heaviest / node.total);
-        continue;
-      }
-      int64_t k = i * top;
-      for (const auto& [label, share] : ranking(leaf, top, true)) {
-        labels[k] = label;
-        scores[k++] = static_cast<float>(share);
-      }
+    const int64_t end = std::min(X.n_rows, (task + 1) * kRowsATask);
+    std::vector<Work> works(static_cast<size_t>(std::min(kRowsAtOnce, end - task * kRowsATask)));
+    std::array<int32_t, kRowsAtOnce> leaves;
+    for (int64_t first = task * kRowsATask; first < end; first += kRowsAtOnce) {
+      const int64_t n = std::min<int64_t>(kRowsAtOnce, end - first);
+      leaves_of(X, first, n, works, leaves.data());
+      for (int64_t r = 0; r < n; ++r) answer(leaves[static_cast<size_t>(r)], top, labels + (first + r) * top, scores + (first + r) * top);
     }
   });
+}
+
+void LomTree::answer(int32_t leaf, int32_t top, int32_t* labels, float* scores) const {
+  const Node& node = at(answering(leaf));
+  if (node.heaviest_label < 0) return;
+  if (top == 1) {
+    *labels = node.heaviest_label;
+    *scores = static_cast<float>(node.heaviest / node.total);
+    return;
+  }
+  for (const auto& [label, share] : ranking(leaf, top, true)) {
+    *labels++ = label;
+    *scores++ = static_cast<float>(share);
+  }
 }
 
 template <class Index>

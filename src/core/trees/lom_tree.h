@@ -95,6 +95,10 @@ class LomTree {
   void update_c(int32_t v);
   template <class Index>
   int32_t leaf_of(Row<Index> row, Work& work) const;
+  template <class Rows>
+  void leaves_of(const Rows& X, int64_t first, int64_t n, std::vector<Work>& works, int32_t* leaves) const;
+  void answer(int32_t leaf, int32_t top, int32_t* labels, float* scores) const;
+  [[nodiscard]] int32_t leave_bank(int32_t j, Work& work) const;
   [[nodiscard]] int32_t answering(int32_t leaf) const;
   [[nodiscard]] bool is_tree() const;
 
@@ -102,6 +106,7 @@ class LomTree {
   OnlineRegressors routers_;
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
+  std::vector<int32_t> ahead_;  // nodes that the row at hand is likely to come to
   int64_t n_labels_ = 0;
   int64_t t_ = 0;             // internal nodes
   int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew

@@ -54,6 +54,9 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
     if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
     const int64_t i = order[k];
     if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
+    if constexpr (requires { tree.prefetch(X.row(i)); }) {  // what the next row will be waiting for
+      if (k + 1 < order.size()) tree.prefetch(X.row(order[k + 1]));
+    }
     const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
     if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
     tree.learn_row(X.row(i), labels[i], weight);

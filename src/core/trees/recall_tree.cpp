@@ -1,9 +1,11 @@
 #include "trees/recall_tree.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <unordered_set>
 
 #include "trees/predict.h"
 
@@ -20,6 +22,13 @@ int32_t ceil_log(int64_t k, int64_t base) {
   int32_t d = 0;
   for (int64_t power = 1; power < k; power *= base) ++d;
   return d;
+}
+
+// After 2^11, 2^14, 2^17, ... examples: all arrangements together cost little more than the last.
+bool is_time_to_arrange(int64_t n_examples) {
+  if (!std::has_single_bit(static_cast<uint64_t>(n_examples))) return false;
+  const int log = std::countr_zero(static_cast<uint64_t>(n_examples));
+  return log >= 10 && log % 3 == 2;
 }
 
 // A label's score as a probability: targets are -1 and +1, which a score short of them may pass.
@@ -49,8 +58,8 @@ void RecallTree::know(int32_t label) {
 }
 
 void RecallTree::set_limits() {
-  if (options_.max_depth < 0) depth_limit_ = ceil_log(n_labels_, options_.arity);
   const int32_t wanted = options_.max_candidates > 0 ? options_.max_candidates : std::max(1, 4 * ceil_log(n_labels_, 2));
+  if (options_.max_depth < 0) depth_limit_ = ceil_log((n_labels_ + wanted - 1) / wanted, options_.arity);
   if (wanted == n_candidates_) return;
   n_candidates_ = wanted;
   for (Node& node : nodes_) {
@@ -94,6 +103,7 @@ double RecallTree::importance(double delta, double total, double weight) const {
 const float* RecallTree::update_router(int32_t number, int32_t label, double weight, Work& work) {
   const Node& node = at(number);
   const auto arity = static_cast<size_t>(options_.arity);
+  const float* margins = routers_.scores_to_learn(number, work.online);
   work.costs.resize(arity);
   for (size_t i = 0; i < arity; ++i) {
     work.costs[i] = nodes_[static_cast<size_t>(node.first_child) + i].hist.cost(label, weight);
@@ -104,7 +114,6 @@ const float* RecallTree::update_router(int32_t number, int32_t label, double wei
     second = std::min(second, std::max(best, cost));
     best = std::min(best, cost);
   }
-  const float* margins = routers_.scores_to_learn(number, work.online);
   const auto first_lane = static_cast<size_t>(arity == 2);
   work.pushes.assign(arity, 0.0f);
   std::vector<double> targets;
@@ -170,7 +179,7 @@ void RecallTree::learn_labels(int32_t node, int32_t label, double weight, Work& 
   set_candidates(node, work);
   if (trace_.wanted()) trace_.add_lists(Kind::candidates, {node}, {}, work.candidates);
   if (std::find(work.candidates.begin(), work.candidates.end(), label) == work.candidates.end()) return;
-  labels_.score_to_learn(work.candidates, work.online.row, work.labels);
+  labels_.score(work.candidates, work.online.row, work.labels);
   labels_.learn(work.candidates, label, weight, work.online.row, work.labels);
 }
 
@@ -191,6 +200,7 @@ void RecallTree::learn_row(Row<Index> row, int32_t label, double weight) {
   int32_t n = 0;
   count(at(n), label, weight);
   while (has_children(n)) {
+    for (int32_t i = 0; i < options_.arity; ++i) at(at(n).first_child + i).hist.prefetch(label);
     const float* const margins = update_router(n, label, weight, work_);
     const int32_t c = at(n).first_child + training_child(margins);
     trace_.add(Kind::route, {n, c});
@@ -204,6 +214,25 @@ void RecallTree::learn_row(Row<Index> row, int32_t label, double weight) {
   }
   add_path(row, n, work_);
   learn_labels(n, label, weight, work_);
+  ++at(n).endings;
+  if (is_time_to_arrange(++n_examples_)) arrange_labels();
+}
+
+// Candidates of the nodes where most examples end come first, so that they share banks. Changes no answer.
+void RecallTree::arrange_labels() {
+  std::vector<int32_t> nodes(nodes_.size());
+  std::iota(nodes.begin(), nodes.end(), 0);
+  std::stable_sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return at(a).endings > at(b).endings; });
+  std::vector<int32_t> order;
+  std::unordered_set<int32_t> placed;
+  for (const int32_t node : nodes) {
+    if (at(node).endings == 0) break;
+    for (const LabelCount& entry : at(node).hist.top()) {
+      if (placed.insert(entry.label).second) order.push_back(entry.label);
+    }
+    at(node).endings = 0;
+  }
+  labels_.arrange(order);
 }
 
 // Algorithm 1, up to the node whose candidates are to be scored.
@@ -333,7 +362,7 @@ bool RecallTree::is_tree() const {
 }
 
 bool RecallTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers,
-                         const LabelRegressors::Arrays<LabelRegressors::View>& labels) {
+                         const LabelRegressors::Arrays<LabelRegressors::View>& labels, int64_t n_examples) {
   if (nodes.empty() || !labels_.restore(labels)) return false;
   nodes_ = std::move(nodes);
   if (!routers_.restore(routers, std::ssize(nodes_)) || !is_tree()) return false;
@@ -343,6 +372,7 @@ bool RecallTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays
       if (!labels_.knows(entry.label)) return false;
     }
   }
+  n_examples_ = n_examples;
   n_labels_ = labels_.size();
   n_candidates_ = 0;
   set_limits();

@@ -43,6 +43,7 @@ class RecallTree {
     int32_t first_child = -1;  // its children are numbered one after the other
     int32_t depth = 0;
     double bound = -std::numeric_limits<double>::infinity();  // of its recall, as of now
+    int64_t endings = 0;  // examples that learned its candidates since the labels were arranged
     LabelCounts hist;
 
     [[nodiscard]] bool leaf() const { return first_child < 0; }
@@ -70,6 +71,13 @@ class RecallTree {
   // Learns a row; a weight of 0 is no example.
   template <class Index>
   void learn_row(Row<Index> row, int32_t label, double weight);
+
+  // Asks for the memory that a row to come will read first.
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    routers_.prefetch_columns(0, row);
+    labels_.prefetch(row);
+  }
 
   // The best candidate; -1 before the first example.
   template <class Index>
@@ -114,10 +122,11 @@ class RecallTree {
   [[nodiscard]] const Progressive& progressive() const { return progressive_; }
   [[nodiscard]] Trace& trace() { return trace_; }
   [[nodiscard]] Random& random() { return random_; }
+  [[nodiscard]] int64_t n_examples() const { return n_examples_; }
 
   // Takes a whole tree: of its nodes the parts that are not derived. False if it is none; then this one is to be thrown away.
   [[nodiscard]] bool restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<OnlineRegressors::View>& routers,
-                             const LabelRegressors::Arrays<LabelRegressors::View>& labels);
+                             const LabelRegressors::Arrays<LabelRegressors::View>& labels, int64_t n_examples);
 
  private:
   [[nodiscard]] Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
@@ -146,6 +155,7 @@ class RecallTree {
   void rank(int32_t top, Work& work) const;
   void fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const;
   void set_limits();
+  void arrange_labels();
   [[nodiscard]] bool is_tree() const;
 
   RecallTreeOptions options_;
@@ -156,6 +166,7 @@ class RecallTree {
   int64_t n_labels_ = 0;
   int32_t n_candidates_ = 0;
   int32_t depth_limit_ = 0;
+  int64_t n_examples_ = 0;
   Progressive progressive_;
   Trace trace_;
   Work work_;

@@ -26,6 +26,7 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
         solver: Literal["adagrad", "sgd"] = "adagrad",
         step: float = 0.5,
         initial_square: float = 0.01,
+        tolerance: float = 0.1,
         passes: int = 5,
         shuffle: bool = True,
         normalize: bool = True,
@@ -37,6 +38,7 @@ class _BalancedTreeClassifier(OnlineTreeClassifier):
         self.solver = solver
         self.step = step
         self.initial_square = initial_square
+        self.tolerance = tolerance
         self.passes = passes
         self.shuffle = shuffle
         self.normalize = normalize
@@ -76,6 +78,8 @@ class RandomTreeClassifier(_BalancedTreeClassifier):
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
+    tolerance : float, default=0.1
+        Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
     shuffle : bool, default=True
@@ -130,6 +134,8 @@ class FilterTreeClassifier(_BalancedTreeClassifier):
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
+    tolerance : float, default=0.1
+        Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
     shuffle : bool, default=True

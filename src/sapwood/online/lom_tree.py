@@ -31,14 +31,16 @@ class LOMTreeClassifier(OnlineTreeClassifier):
     swap_resistance : float, default=4
         R_S: how much larger than the smallest leaf a leaf must be to take it. At least 1; 4 or more keep any node
         from being used again more than log2 of the number of rows times.
-    loss : {"squared", "logistic", "absolute"}, default="squared"
+    loss : {"logistic", "squared", "absolute"}, default="logistic"
         What the routers minimise.
     solver : {"adagrad", "sgd"}, default="adagrad"
         How they step.
-    step : float, default=0.5
+    step : float, default=1
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
+    tolerance : float, default=0.1
+        Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
     shuffle : bool, default=True
@@ -81,10 +83,11 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         max_internal: int | None = None,
         internal_per_label: int = 4,
         swap_resistance: float = 4.0,
-        loss: Literal["squared", "logistic", "absolute"] = "squared",
+        loss: Literal["logistic", "squared", "absolute"] = "logistic",
         solver: Literal["adagrad", "sgd"] = "adagrad",
-        step: float = 0.5,
+        step: float = 1.0,
         initial_square: float = 0.01,
+        tolerance: float = 0.1,
         passes: int = 5,
         shuffle: bool = True,
         normalize: bool = True,
@@ -99,6 +102,7 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         self.solver = solver
         self.step = step
         self.initial_square = initial_square
+        self.tolerance = tolerance
         self.passes = passes
         self.shuffle = shuffle
         self.normalize = normalize

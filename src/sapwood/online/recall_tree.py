@@ -50,17 +50,18 @@ class RecallTreeClassifier(OnlineTreeClassifier):
 
     Parameters
     ----------
-    max_candidates : int, optional
-        F, how many labels of a node are scored: by default 4 times the logarithm (base 2) of the labels seen so far,
-        rounded up.
+    max_candidates : int or None, default=16
+        F, how many labels of a node are scored. None: 4 times the logarithm (base 2) of the labels seen so far,
+        rounded up, as in the paper.
     max_depth : int, optional
-        Depth of the deepest nodes: by default the logarithm (base `arity`) of the labels seen so far, rounded up.
-    bound : float, default=0.01
+        Depth of the deepest nodes: by default just deep enough for the candidates of all of them to hold every label
+        seen so far.
+    bound : float, default=1.0
         Lambda of the recall's lower bound: the larger, the more rows a node must have seen before the way goes on
         below it.
     early_stop : bool, default=True
         False: go down as far as there are nodes that have seen rows.
-    arity : int, default=4
+    arity : int, default=16
         Children of a node, 2 to 16.
     router_weight : {"total", "mean", "none"}, default="total"
         How much a router learns from a row: by the entropy that its right child saves in total, as a mean over the
@@ -79,6 +80,9 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         Step size of the regressors.
     router_step : float, optional
         Step size of the routers: by default that of the regressors.
+    tolerance : float, default=0.2
+        A regressor or router whose loss has a slope (in its score) nearer to 0 than this learns nothing from the row.
+        More accurate than 0, and faster: settled regressors are left alone.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
     passes : int, default=3
@@ -112,7 +116,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from sapwood.online import RecallTreeClassifier
+    >>> from sapwood import RecallTreeClassifier
     >>> X = np.eye(3, dtype=np.float32)
     >>> model = RecallTreeClassifier(random_state=0).partial_fit(X[:2], ["oak", "ash"])
     >>> model.partial_fit(X[2:], ["elm"]).predict(X)
@@ -124,11 +128,11 @@ class RecallTreeClassifier(OnlineTreeClassifier):
     def __init__(
         self,
         *,
-        max_candidates: int | None = None,
+        max_candidates: int | None = 16,
         max_depth: int | None = None,
-        bound: float = 0.01,
+        bound: float = 1.0,
         early_stop: bool = True,
-        arity: int = 4,
+        arity: int = 16,
         router_weight: Literal["total", "mean", "none"] = "total",
         randomized_routing: bool = False,
         path_features: Literal["none", "path", "leaf"] = "none",
@@ -137,6 +141,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         solver: Literal["adagrad", "sgd"] = "adagrad",
         step: float = 0.5,
         router_step: float | None = None,
+        tolerance: float = 0.2,
         initial_square: float = 0.01,
         passes: int = 3,
         shuffle: bool = True,
@@ -158,6 +163,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         self.solver = solver
         self.step = step
         self.router_step = router_step
+        self.tolerance = tolerance
         self.initial_square = initial_square
         self.passes = passes
         self.shuffle = shuffle
@@ -200,6 +206,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             cross_path=bool(self.cross_path),
             arity=int(self.arity),
             router_step=float(self.step if self.router_step is None else self.router_step),
+            router_tolerance=float(self.tolerance),
             random_state=self._seed(),
             **self._rule(rows),
         )

@@ -51,6 +51,7 @@ class OnlineTreeClassifier(OnlineClassifier):
     solver: str
     step: float
     initial_square: float
+    tolerance: float
     passes: int
     shuffle: bool
     normalize: bool
@@ -170,6 +171,7 @@ class OnlineTreeClassifier(OnlineClassifier):
         check_choice("solver", self.solver, ("adagrad", "sgd"))
         check_number("step", self.step, above=0)
         check_number("initial_square", self.initial_square, above=0)
+        check_number("tolerance", self.tolerance, least=0)
         check_whole("passes", self.passes, least=1)
         n_threads(self.n_jobs)
 
@@ -182,6 +184,7 @@ class OnlineTreeClassifier(OnlineClassifier):
             "method": self.solver,
             "step": float(self.step),
             "initial": float(self.initial_square),
+            "tolerance": float(self.tolerance),
             "normalize": bool(self.normalize),
         }
 

@@ -35,6 +35,7 @@ class Rule:
 
     where d_j = (weight * loss'(score, target)) * x_j. `lanes` is the number of partial sums of a dot product:
     1 adds in the order of the row (sparse rows, one lane a regressor), 16 is the order of a dense kernel.
+    Ours: a derivative nearer to 0 than `tolerance` teaches nothing.
     """
 
     loss: Loss = "logistic"
@@ -42,6 +43,7 @@ class Rule:
     step: float = 0.5
     initial: float = 0.01
     lanes: int = 1
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.step > 0 or not self.initial > 0:
@@ -110,6 +112,8 @@ class Regressor:
     def learn(self, x: Features, target: float, weight: float, path: Features = ()) -> None:
         """One step towards a target of -1 or +1."""
         slope = derivative(self.rule.loss, float(self.score(x, path)), target)
+        if abs(slope) < self.rule.tolerance:
+            return
         scale = np.float32(weight * slope)
         for feature, value in (*x, *path):
             d = scale * value

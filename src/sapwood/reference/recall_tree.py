@@ -51,7 +51,7 @@ class RecallTree:
     """The Recall Tree.
 
     max_candidates  F; None: max(1, 4 ceil(log2 K)) for the K labels seen so far
-    max_depth       None: the smallest d with arity^d >= K
+    max_depth       None: the smallest d with F arity^d >= K
     bound           lambda of equation (1)
     early_stop      False: descend as far as there are examples (an ablation)
     router_weight   "mean": |dH| of Algorithm 3; "total": |dH| times the node's total; "none": the example's
@@ -109,7 +109,7 @@ class RecallTree:
         """The depth below which no node is made, as of now."""
         if self.given_depth is not None:
             return self.given_depth
-        return ceil_log(len(self.scores), self.arity)
+        return ceil_log(-(-len(self.scores) // self.F), self.arity)
 
     def recall(self, n: Node) -> float:
         """The empirical recall r_n. Rounding of fractional weights never lifts it above 1."""
