@@ -25,7 +25,7 @@ constexpr float kLeast = std::numeric_limits<float>::min();  // probability of a
 template <class Rows>
 class LeafSearch {
  public:
-  LeafSearch(const LinearTrees& trees, float slope) : trees_(trees), slope_(static_cast<double>(slope)) {}
+  LeafSearch(const LinearTrees& trees, float slope) : trees_(trees), slope_(static_cast<double>(slope)), values_(trees.n_features) {}
 
   void start(Row<typename Rows::Index> row, bool normalize) {
     values_.set(row);
@@ -33,6 +33,9 @@ class LeafSearch {
     branches_.assign(1, {0.0, trees_.roots[0]});
   }
   [[nodiscard]] bool exhausted() const { return branches_.empty(); }
+  // The leaf that the decisions lead to, without a look at the others.
+  [[nodiscard]] int32_t first() const { return leaf_of(trees_, 0, values_, scale_); }
+
   struct Leaf {
     int32_t number;
     float probability;
@@ -285,7 +288,7 @@ Reached sets_by_search(const LinearTrees& trees, const Rows& X, bool normalize, 
       const size_t before = labels.size();
       search.start(X.row(i), normalize);
       if (beam == 1) {
-        const auto set = labels_of(trees, search.next().number);
+        const auto set = labels_of(trees, search.first());
         labels.insert(labels.end(), set.begin(), set.end());
       } else {
         chooser.clear();
