@@ -84,14 +84,14 @@ def as_rows(dense, is_dense):
     return _core.Rows.csr(X.indptr, X.indices, X.data, COLUMNS)
 
 
-def learn(tree, stream, dense, *, predict_first=False):
+def learn(tree, stream, dense, *, predict_first=False, n_labels=10):
     labels = np.array([example.y for example in stream], dtype=np.int32)
     weight = np.array([example.weight for example in stream], dtype=np.float32)
     rows = as_rows(matrix(stream), dense)
     tree.learn(
         rows,
         labels,
-        n_labels=10,
+        n_labels=n_labels,
         row_weight=weight,
         passes=1,
         shuffle=None,
@@ -205,3 +205,62 @@ def test_bound_and_entropy(options, stream):
     for node, (a, b) in enumerate(itertools.pairwise(bounds)):
         share = counts[a:b] / counts[a:b].sum() if b > a else counts[a:b]
         assert figures["entropy"][node] == pytest.approx(-(share * np.log(share)).sum(), abs=1e-9)
+
+
+@_few
+@given(OPTIONS, RULES, streams(WEIGHTS, longest=60), st.booleans(), st.booleans())
+def test_two_threads_learn_the_same(options, rule, stream, dense, predict_first):
+    one, two = core(options, rule, dense), core(options, rule, dense)
+    two.set_threads(2)
+    for tree in (one, two):
+        learn(tree, stream, dense, predict_first=predict_first)
+    assert one.events() == two.events()
+    a, b = one.state(), two.state()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def test_arranging_labels_changes_no_answer():
+    """More rows than the first arrangement waits for; the reference knows no arrangement."""
+    options = {
+        "max_candidates": 3,
+        "max_depth": 3,
+        "bound": 0.01,
+        "early_stop": True,
+        "router_weight": "total",
+    }
+    options |= {
+        "randomized_routing": False,
+        "path_features": "leaf",
+        "cross_path": True,
+        "arity": 3,
+        "seed": 0,
+    }
+    rule = {"loss": "logistic", "method": "adagrad", "initial": 0.01}
+    rule |= {"step": 0.5, "router_step": 0.5, "tolerance": 0.2, "router_tolerance": 0.2}
+    rng = np.random.default_rng(0)
+    stream = []
+    for _ in range(1500):
+        y = int(rng.integers(40))
+        x = [(j, float(rng.normal() + (y >> j & 1))) for j in range(6) if rng.random() < 0.7]
+        stream.append(Example(x, y, 1.0))
+    model, tree = reference(options, rule, False), core(options, rule, False)
+    values = matrix(stream)
+    for row, example in zip(values, stream, strict=True):
+        model.learn(reference_row(row, False), example.y)
+    learn(tree, stream, False, n_labels=40)
+    assert [Event(*event) for event in tree.events()] == model.trace.events
+    assert tree.state()["places"].tolist() != list(range(40))
+    half = core(options, rule, False)
+    learn(half, stream[:1100], False, n_labels=40)
+    rest = core(options, rule, False)
+    rest.restore(half.state(), n_labels=40)
+    learn(rest, stream[1100:], False, n_labels=40)
+    a, b = tree.state(), rest.state()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+    for i, row in enumerate(values[:100]):
+        told = model.explain(reference_row(row, False))
+        labels, scores = tree.explain(as_rows(values, False), row=i)[5:]
+        assert labels.tolist() == [label for label, _ in told.ranking]
+        assert scores.tolist() == pytest.approx([score for _, score in told.ranking], rel=1e-5, abs=1e-6)

@@ -1,5 +1,7 @@
 # ruff: noqa: D102 - the methods are described in harness.sides.Side
-"""LabelTreeClassifier; the options of a fit are its parameters, those of a load are set after loading."""
+"""Our estimators: `estimator` in the options of a fit names one, LabelTreeClassifier if none; the other options are its
+parameters. Those of a load are set after loading.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ import numpy as np
 
 import sapwood
 from harness.sides import TOP_K, Side
-from sapwood import LabelTreeClassifier
 
 
 class Sapwood(Side):
@@ -21,7 +22,8 @@ class Sapwood(Side):
     def fit(self, data: Any) -> None:
         X, Y = data
         parameters = {"n_jobs": self.threads, "random_state": 0, **self.options}
-        self.model = LabelTreeClassifier(**parameters).fit(X, Y)
+        estimator = getattr(sapwood, parameters.pop("estimator", "LabelTreeClassifier"))
+        self.model = estimator(**parameters).fit(X, Y)
 
     def save(self, model: Path) -> None:
         self.model.save(model)

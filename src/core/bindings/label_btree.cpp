@@ -28,13 +28,15 @@ size_t banks_of(const Node& o) { return (o.children.size() + kBankLanes - 1) / k
 // All nodes as arrays, one after the other; the features of each ascend.
 struct NodeArrays {
   std::vector<int32_t> is_leaf, children;
-  std::vector<int64_t> children_indptr{0}, features_indptr{0};
+  std::vector<int64_t> children_indptr{0}, features_indptr{0}, n_rows, regroup_at;
   std::vector<uint32_t> features;
   std::vector<uint16_t> banks;
   std::vector<float> bias, weights, squares;
 
   void add(const Node& o) {
     is_leaf.push_back(o.is_leaf);
+    n_rows.push_back(o.n_rows);
+    regroup_at.push_back(o.regroup_at);
     children.insert(children.end(), o.children.begin(), o.children.end());
     children_indptr.push_back(static_cast<int64_t>(children.size()));
     bias.insert(bias.end(), o.group.bias(), o.group.bias() + banks_of(o) * kOnlineLine);
@@ -65,6 +67,8 @@ class NodeReader {
  public:
   explicit NodeReader(const nb::dict& arrays)
       : is_leaf_(nb::cast<Array<int32_t>>(arrays["is_leaf"])),
+        n_rows_(nb::cast<Array<int64_t>>(arrays["n_rows"])),
+        regroup_at_(nb::cast<Array<int64_t>>(arrays["regroup_at"])),
         children_(nb::cast<Array<int32_t>>(arrays["children"])),
         children_indptr_(nb::cast<Array<int64_t>>(arrays["children_indptr"])),
         features_indptr_(nb::cast<Array<int64_t>>(arrays["features_indptr"])),
@@ -73,6 +77,7 @@ class NodeReader {
         bias_(nb::cast<Array<float>>(arrays["bias"])),
         weights_(nb::cast<Array<float>>(arrays["weights"])),
         squares_(nb::cast<Array<float>>(arrays["squares"])) {
+    damaged_if(n_rows_.shape(0) != is_leaf_.shape(0) || regroup_at_.shape(0) != is_leaf_.shape(0));
     check_indptr(children_indptr_, children_.shape(0));
     check_indptr(features_indptr_, features_.shape(0));
     damaged_if(banks_.shape(0) != features_.shape(0));
@@ -103,6 +108,8 @@ class NodeReader {
   std::unique_ptr<Node> read_node(size_t v) {
     auto o = std::make_unique<Node>();
     o->is_leaf = is_leaf_(v) != 0;
+    o->n_rows = n_rows_(v);
+    o->regroup_at = regroup_at_(v);
     damaged_if(children_indptr_(v + 1) - children_indptr_(v) > LabelBTree::kMostLanes);
     o->children.assign(children_.data() + children_indptr_(v), children_.data() + children_indptr_(v + 1));
     const size_t n_bias = banks_of(*o) * kOnlineLine;
@@ -121,7 +128,9 @@ class NodeReader {
     return o;
   }
 
-  Array<int32_t> is_leaf_, children_;
+  Array<int32_t> is_leaf_;
+  Array<int64_t> n_rows_, regroup_at_;
+  Array<int32_t> children_;
   Array<int64_t> children_indptr_, features_indptr_;
   Array<uint32_t> features_;
   Array<uint16_t> banks_;
@@ -160,7 +169,7 @@ class BTree {
   }
 
   nb::tuple top(const RowsView& X, int32_t k, int32_t beam, float min_beam_share, int n_threads) const {
-    if (k < 1 || k > tree_.n_placed()) throw nb::value_error("k is out of range");
+    if (k < 1 || k > n_placed()) throw nb::value_error("k is out of range");
     const auto n = static_cast<size_t>(X.n_rows()), width = static_cast<size_t>(k);
     std::vector<int32_t> labels(n * width);
     std::vector<float> scores(n * width);
@@ -200,6 +209,8 @@ class BTree {
     const LabelBTree::Figures f = tree_.figures();
     nb::dict out;
     out["is_leaf"] = to_numpy(std::move(a.is_leaf));
+    out["n_rows"] = to_numpy(std::move(a.n_rows));
+    out["regroup_at"] = to_numpy(std::move(a.regroup_at));
     out["children"] = to_numpy(std::move(a.children));
     out["children_indptr"] = to_numpy(std::move(a.children_indptr));
     out["features_indptr"] = to_numpy(std::move(a.features_indptr));

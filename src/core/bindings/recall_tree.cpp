@@ -48,6 +48,11 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
                               bound, early_stop, router_weight, randomized_routing, path_features, cross_path, arity, normalize),
                    dense, n_columns, random_state) {}
 
+  void set_threads(int n) {
+    const std::unique_lock alone(mutex_);
+    model_.set_threads(n);
+  }
+
   // The way of one row: nodes, children, margins (steps x lanes), the node where it ended, why, candidates and scores.
   [[nodiscard]] nb::tuple explain(const RowsView& X, int64_t row) const {
     static constexpr const char* kStopped[] = {"leaf", "recall", "empty child"};
@@ -223,6 +228,7 @@ void bind_recall_tree(nb::module_& m) {
         nb::arg("early_stop"), nb::arg("router_weight"), nb::arg("randomized_routing"), nb::arg("path_features"),
         nb::arg("cross_path"), nb::arg("arity"), nb::arg("normalize"), nb::arg("random_state"))
       .def("explain", &RecallTreeBinding::explain, nb::arg("X"), nb::kw_only(), nb::arg("row"), "How one row is answered.")
+      .def("set_threads", &RecallTreeBinding::set_threads, "How many threads learning may use.")
       .def("figures", &RecallTreeBinding::figures, "What is known of every node.")
       .def("counts", &RecallTreeBinding::counts, "Labels and their counts at every node.")
       .def_prop_ro("label_bytes", &RecallTreeBinding::label_bytes)

@@ -29,14 +29,21 @@ int32_t GrowingGroup::take_block(int room) {
     given_back.pop_back();
     return block;
   }
-  if (pool_lines_ + room > pool_room_) {
-    pool_room_ = std::max(pool_lines_ + room, pool_room_ + pool_room_ / 2 + 8);
-    AlignedArray<float> pool(static_cast<size_t>(pool_room_ * kOnlineLine));
-    std::copy_n(pool_.get(), pool_lines_ * kOnlineLine, pool.get());
-    pool_ = std::move(pool);
+  // A block must not lie across two chunks: what is left of one goes to smaller blocks.
+  const auto room_in_chunk = [&] {
+    const auto i = static_cast<uint32_t>(lines_taken_) + kFirstChunk;
+    return static_cast<int64_t>(uint32_t{1} << std::bit_width(i)) - i;
+  };
+  for (int64_t left = room_in_chunk(); left < room; left = room_in_chunk()) {
+    const int64_t part = std::bit_floor(static_cast<uint64_t>(left));
+    free_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(part)))].push_back(static_cast<int32_t>(lines_taken_));
+    lines_taken_ += part;
   }
-  const auto block = static_cast<int32_t>(pool_lines_);
-  pool_lines_ += room;
+  const auto block = static_cast<int32_t>(lines_taken_);
+  lines_taken_ += room;
+  while (static_cast<int64_t>(kFirstChunk) * ((int64_t{1} << chunks_.size()) - 1) < lines_taken_) {
+    chunks_.push_back(std::make_unique<AlignedArray<float>>(static_cast<size_t>(kFirstChunk << chunks_.size()) * kOnlineLine));
+  }
   return block;
 }
 
@@ -100,35 +107,38 @@ void GrowingGroup::reset_lane(int lane) {
 }
 
 void GrowingGroup::copy_lane(int from, int to) {
-  reset_lane(to);
-  join_lane(from, to);
-  const auto place = [](int lane) { return static_cast<size_t>(kOnlineLine * (lane / kBankLanes) + lane % kBankLanes); };
-  for (const size_t part : {size_t{0}, size_t{kBankLanes}}) bias_[place(to) + part] = bias_[place(from) + part];
+  const std::array lanes{from, to};
+  const std::array<float, 4> shares{1, 0, 1, 0};
+  mix_lanes(lanes, shares);
 }
 
-void GrowingGroup::join_lane(int from, int into) {
-  const int from_bank = from / kBankLanes, into_bank = into / kBankLanes;
-  const auto join = [](float x, float& y) {
-    if (y == 0 || x > y) y = x;
-  };
-  std::vector<uint32_t> missing;  // adding lines would move what we walk over
-  const auto join_slot = [&](const Slot& slot) {
-    const float* const x = weights(slot, from_bank) + from % kBankLanes;
-    float* const y = weights(slot, into_bank) + into % kBankLanes;
-    if (*x == 0) return;
-    join(*x, *y);
-    y[to_squares(slot)] = std::max(y[to_squares(slot)], x[to_squares(slot)]);
-  };
+void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares) {
+  uint16_t banks = 0;
+  for (const int lane : lanes) banks |= static_cast<uint16_t>(1u << (lane / kBankLanes));
+  std::vector<uint32_t> features;  // adding lines would move what we walk over
   each_slot([&](const Slot& slot) {
-    if (!(slot.banks >> from_bank & 1)) return;
-    if (slot.banks >> into_bank & 1) return join_slot(slot);
-    if (weights(slot, from_bank)[from % kBankLanes] != 0) missing.push_back(slot.feature);
+    if (slot.banks & banks) features.push_back(slot.feature);
   });
-  for (const uint32_t feature : missing) join_slot(add(feature, static_cast<uint16_t>(1u << into_bank)));
+  std::vector<float> before(lanes.size());
+  const auto mix = [&](auto value_of) {
+    for (size_t j = 0; j < lanes.size(); ++j) before[j] = value_of(lanes[j]);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      float sum = 0;
+      for (size_t j = 0; j < lanes.size(); ++j) {
+        const float share = shares[i * lanes.size() + j];
+        if (share != 0) sum += share * before[j];
+      }
+      value_of(lanes[i]) = sum;
+    }
+  };
+  for (const uint32_t feature : features) {
+    const Slot slot = add(feature, banks);
+    for (const int64_t part : {int64_t{0}, to_squares(slot)}) {
+      mix([&](int lane) -> float& { return weights(slot, lane / kBankLanes)[part + lane % kBankLanes]; });
+    }
+  }
   for (const int part : {0, kBankLanes}) {
-    float* const bias = bias_.data() + part;
-    float& y = bias[kOnlineLine * into_bank + into % kBankLanes];
-    y = std::max(y, bias[kOnlineLine * from_bank + from % kBankLanes]);
+    mix([&](int lane) -> float& { return bias_[static_cast<size_t>(kOnlineLine * (lane / kBankLanes) + part + lane % kBankLanes)]; });
   }
 }
 

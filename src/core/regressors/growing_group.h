@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -58,23 +59,18 @@ class GrowingGroup {
   const Slot& add(uint32_t feature, uint16_t banks);
 
   [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }  // those with room are in use
-  [[nodiscard]] float* weights(const Slot& slot, int bank) { return pool() + kOnlineLine * slot.block + kBankLanes * slot.lines_before(bank); }
-  [[nodiscard]] const float* weights(const Slot& slot, int bank) const {
-    return pool() + kOnlineLine * slot.block + kBankLanes * slot.lines_before(bank);
-  }
+  [[nodiscard]] float* weights(const Slot& slot, int bank) const { return block(slot) + kBankLanes * slot.lines_before(bank); }
   // From a line of weights to its squared gradients.
   [[nodiscard]] static int64_t to_squares(const Slot& slot) { return int64_t{kBankLanes} * slot.room; }
 
-  [[nodiscard]] float* pool() { return pool_.get(); }
-  [[nodiscard]] const float* pool() const { return pool_.get(); }
   [[nodiscard]] float* bias() { return bias_.data(); }  // banks x kOnlineLine
   [[nodiscard]] const float* bias() const { return bias_.data(); }
 
   // A lane that has learned nothing: scores begin below the margin, where most children of a node stay.
   void reset_lane(int lane);
   void copy_lane(int from, int to);
-  // The larger of both weights and squares goes to `into`.
-  void join_lane(int from, int into);
+  // Every lane becomes a mixture of all: of lane lanes[j] lane lanes[i] takes the share shares[i * lanes + j].
+  void mix_lanes(std::span<const int> lanes, std::span<const float> shares);
 
   // Adds the largest weight by size of each line; drops the lines whose largest is below. Says how many went.
   void largest_weights(std::vector<float>& out) const;
@@ -85,7 +81,8 @@ class GrowingGroup {
   [[nodiscard]] int64_t n_features() const { return static_cast<int64_t>(n_features_); }
 
  private:
-  static constexpr int kRooms = 5;  // 1, 2, 4, 8, 16 lines
+  static constexpr int kRooms = 5;              // 1, 2, 4, 8, 16 lines
+  static constexpr uint32_t kFirstChunk = 16;  // lines: the largest block fits
 
   [[nodiscard]] size_t home(uint32_t feature) const {
     return (static_cast<uint64_t>(feature * 0x9E3779B1u) * slots_.size()) >> 32;
@@ -97,14 +94,20 @@ class GrowingGroup {
     return s;
   }
   [[nodiscard]] GroupLines lines_of(const Slot& slot, float value) const {
-    const float* const block = pool() + kOnlineLine * slot.block;
-    __builtin_prefetch(block);
-    __builtin_prefetch(block + kBankLanes * slot.room);
-    return {kOnlineLine * slot.block, value, slot.banks, slot.room};
+    float* const lines = block(slot);
+    __builtin_prefetch(lines);
+    __builtin_prefetch(lines + kBankLanes * slot.room);
+    return {lines, value, slot.banks, slot.room};
   }
   template <class Index>
   void prefetch(Row<Index> row) const {
     for (int64_t k = 0; k < row.count; ++k) __builtin_prefetch(&slots_[home(static_cast<uint32_t>(row.index[k]))]);
+  }
+  // Chunk c holds kFirstChunk << c lines: the group grows without moving what it holds.
+  [[nodiscard]] float* block(const Slot& slot) const {
+    const auto i = static_cast<uint32_t>(slot.block) + kFirstChunk;
+    const int chunk = std::bit_width(i) - std::bit_width(kFirstChunk);
+    return chunks_[static_cast<size_t>(chunk)]->get() + kOnlineLine * static_cast<int64_t>(i - (kFirstChunk << chunk));
   }
   int32_t take_block(int room);
   void widen_index();
@@ -113,8 +116,8 @@ class GrowingGroup {
 
   std::vector<Slot> slots_;
   size_t n_features_ = 0;
-  AlignedArray<float> pool_;
-  int64_t pool_lines_ = 0, pool_room_ = 0, line_bytes_ = 0;
+  std::vector<std::unique_ptr<AlignedArray<float>>> chunks_;
+  int64_t lines_taken_ = 0, line_bytes_ = 0;
   std::array<std::vector<int32_t>, kRooms> free_;  // blocks that were given back, by their room
   CacheLineVector<float> bias_;
 };

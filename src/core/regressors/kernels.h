@@ -59,7 +59,7 @@ constexpr float kFirstSquare = 1e-2f;            // squared gradient a line star
 
 // The lines of one feature of a row in a group of growing banks.
 struct GroupLines {
-  int64_t at;      // floats into the group's pool: lines of weights, then `room` lines further their squared gradients
+  float* lines;    // of weights, one for each bank; `room` lines further their squared gradients
   float value;     // of the feature
   uint16_t banks;  // which banks have a line
   uint16_t room;
@@ -118,9 +118,9 @@ struct Kernels {
                         float* scores);
   void (*online_learn)(float* lines, const int32_t* found, const float* values, int64_t n, const OnlineStep&,
                        float* scores);
-  void (*group_scores)(const float* pool, const GroupLines* found, int64_t n, const float* bias, int32_t n_banks,
+  void (*group_scores)(const GroupLines* found, int64_t n, const float* bias, int32_t n_banks,
                        float* scores);
-  void (*group_learn)(float* pool, const GroupLines* found, int64_t n, float* bias, const GroupStep&, float* scores,
+  void (*group_learn)(const GroupLines* found, int64_t n, float* bias, const GroupStep&, float* scores,
                       float* gradients);
 
   int32_t search(const PackedForest& f, const Row<int32_t>& row, const SearchOptions& o, const SearchWork& w) const {

@@ -6,11 +6,11 @@
 namespace sapwood::SAPWOOD_ISA {
 
 // scores: banks x 16.
-inline void group_scores(const float* pool, const GroupLines* found, int64_t n, const float* bias, int32_t n_banks,
+inline void group_scores(const GroupLines* found, int64_t n, const float* bias, int32_t n_banks,
                          float* scores) {
   for (int32_t b = 0; b < n_banks; ++b) store(scores + 16 * b, load(bias + kOnlineLine * b));
   for (int64_t k = 0; k < n; ++k) {
-    const float* weights = pool + found[k].at;
+    const float* weights = found[k].lines;
     const Lanes x = broadcast(found[k].value);
     for (unsigned banks = found[k].banks; banks; banks &= banks - 1, weights += 16) {
       float* const score = scores + 16 * __builtin_ctz(banks);
@@ -28,10 +28,10 @@ inline void group_step(float* weights, float* squares, Lanes gradient, const Gro
 }
 
 // gradients: room for banks x 16. The loss is the squared hinge. Scores are those before the step.
-inline void group_learn(float* pool, const GroupLines* found, int64_t n, float* bias, const GroupStep& s, float* scores,
+inline void group_learn(const GroupLines* found, int64_t n, float* bias, const GroupStep& s, float* scores,
                         float* gradients) {
   const int32_t n_banks = (s.n_lanes + 15) / 16;
-  group_scores(pool, found, n, bias, n_banks, scores);
+  group_scores(found, n, bias, n_banks, scores);
   const Lanes ones = broadcast(1.0f), negligible = broadcast(1e-3f);
   unsigned moved = 0;
   for (int32_t b = 0; b < n_banks; ++b) {
@@ -51,7 +51,7 @@ inline void group_learn(float* pool, const GroupLines* found, int64_t n, float* 
     const Lanes x = broadcast(found[k].value);
     for (unsigned banks = found[k].banks & moved; banks; banks &= banks - 1) {
       const int b = __builtin_ctz(banks);
-      float* const weights = pool + found[k].at + 16 * __builtin_popcount(found[k].banks & ((1u << b) - 1));
+      float* const weights = found[k].lines + 16 * __builtin_popcount(found[k].banks & ((1u << b) - 1));
       group_step(weights, weights + 16 * found[k].room, load(gradients + 16 * b) * x, s);
     }
   }

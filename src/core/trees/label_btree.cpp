@@ -11,7 +11,10 @@ namespace sapwood {
 namespace {
 
 constexpr int64_t kRowsBetweenStopChecks = 256;
-constexpr int64_t kRowsBetweenTrims = 256;
+constexpr int64_t kRowsBetweenTrims = 64;
+constexpr int64_t kRegroupFactor = 256;
+constexpr double kOneLabel = 1.1;     // labels a row up to which most rows have one
+constexpr int64_t kMostRows = int64_t{1} << 50;
 constexpr int64_t kDroppedShare = 4;  // a trim drops one line in so many
 
 }  // namespace
@@ -22,10 +25,10 @@ LabelBTree::LabelBTree(const Options& options, uint64_t seed)
 }
 
 // The more labels a row has, the smaller the step: as a row's loss is shared among its labels.
-float LabelBTree::step() const {
-  const auto rows = static_cast<double>(std::max<int64_t>(figures_.rows, 1));
-  const double labels_a_row = std::max(static_cast<double>(figures_.row_labels) / rows, 1.0);
-  return static_cast<float>(options_.step / std::sqrt(labels_a_row));
+float LabelBTree::step() const { return static_cast<float>(options_.step / std::sqrt(labels_a_row())); }
+
+double LabelBTree::labels_a_row() const {
+  return std::max(static_cast<double>(figures_.row_labels) / static_cast<double>(std::max<int64_t>(figures_.rows, 1)), 1.0);
 }
 
 template <class Index>
@@ -35,7 +38,7 @@ void LabelBTree::learn_node(Node& o, Row<Index> row, float scale, const uint16_t
   found_.resize(static_cast<size_t>(row.count));
   const int64_t n = o.group.find_or_add(row, scale, banks, found_.data());
   const GroupStep s{positive, static_cast<int32_t>(o.children.size()), step(), weight, 1 - options_.decay};
-  kernels().group_learn(o.group.pool(), found_.data(), n, o.group.bias(), s, scores_.data(), gradients_.data());
+  kernels().group_learn(found_.data(), n, o.group.bias(), s, scores_.data(), gradients_.data());
 }
 
 // The leaf that the regressors lead to.
@@ -46,7 +49,7 @@ int32_t LabelBTree::route(Row<Index> row, float scale) {
   while (!node(v).is_leaf) {
     const GrowingGroup& group = node(v).group;
     const int64_t n = group.find(row, scale, found_.data());
-    kernels().group_scores(group.pool(), found_.data(), n, group.bias(), (size(v) + kBankLanes - 1) / kBankLanes, scores_.data());
+    kernels().group_scores(found_.data(), n, group.bias(), (size(v) + kBankLanes - 1) / kBankLanes, scores_.data());
     const auto best = std::max_element(scores_.begin(), scores_.begin() + size(v)) - scores_.begin();
     v = node(v).children[static_cast<size_t>(best)];
   }
@@ -69,7 +72,7 @@ void LabelBTree::insert(int32_t label, Row<Index> row, float scale) {
 void LabelBTree::collect_visits(std::span<const int32_t> labels) {
   visits_.assign(1, Visit{root_, {}});
   for (const int32_t label : labels) {
-    auto [v, lane] = places_[static_cast<size_t>(label)];
+    int32_t v = places_[static_cast<size_t>(label)].node, lane = places_[static_cast<size_t>(label)].lane;
     while (v >= 0) {
       auto visit = std::find_if(visits_.begin(), visits_.end(), [&](const Visit& o) { return o.node == v; });
       if (visit == visits_.end()) visit = visits_.insert(visit, Visit{v, {}});
@@ -77,6 +80,18 @@ void LabelBTree::collect_visits(std::span<const int32_t> labels) {
       lane = node(v).lane;
       v = node(v).parent;
     }
+  }
+}
+
+// When a label has met a few rows on average, and again when these are many more, its regressor knows better than its
+// first row did where it belongs. With several labels a row they would be torn from those they occur with.
+void LabelBTree::regroup_where_due() {
+  if (labels_a_row() > kOneLabel) return;
+  for (const Visit& visit : visits_) {
+    Node& o = node(visit.node);
+    if (o.is_leaf || !node(o.children.front()).is_leaf || o.n_rows / o.n_labels < o.regroup_at) continue;
+    o.regroup_at *= kRegroupFactor;
+    regroup(visit.node);
   }
 }
 
@@ -91,7 +106,11 @@ void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, floa
   }
   if (n_placed() == 0) return;
   collect_visits(labels);
-  for (const Visit& visit : visits_) learn_node(node(visit.node), row, scale, visit.positive.data(), weight);
+  for (const Visit& visit : visits_) {
+    ++node(visit.node).n_rows;
+    learn_node(node(visit.node), row, scale, visit.positive.data(), weight);
+  }
+  regroup_where_due();
   if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
 }
 
@@ -145,7 +164,11 @@ LabelBTree::Figures LabelBTree::figures() const {
 bool LabelBTree::restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root, std::vector<int64_t> counts,
                          const Figures& figures) {
   const auto n = static_cast<int32_t>(nodes.size());
-  if (root < 0 || root >= n || figures.rows < 0 || figures.row_labels < 0) return false;
+  const auto is_count = [](int64_t x) { return x >= 0 && x <= kMostRows; };
+  if (root < 0 || root >= n || !is_count(figures.rows) || !is_count(figures.row_labels)) return false;
+  for (const auto& o : nodes) {
+    if (!is_count(o->n_rows) || !is_count(o->regroup_at)) return false;
+  }
   nodes_ = std::move(nodes);
   root_ = root;
   counts_ = std::move(counts);

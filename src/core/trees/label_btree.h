@@ -21,6 +21,7 @@ namespace sapwood {
 class LabelBTree {
  public:
   static constexpr int32_t kMostLanes = kGroupBanks * kBankLanes;
+  static constexpr int64_t kFirstRegroup = 4;
 
   struct Options {
     int32_t arity;     // most children of an inner node: even, 4 to kMostLanes
@@ -38,6 +39,8 @@ class LabelBTree {
     int32_t parent = -1, lane = -1;  // where it hangs
     bool is_leaf = true;
     int64_t n_labels = 0;           // below it
+    int64_t n_rows = 0;             // learned
+    int64_t regroup_at = kFirstRegroup;  // rows a label
     std::vector<int32_t> children;  // by lane: nodes, or labels of a leaf
     GrowingGroup group;
   };
@@ -87,6 +90,7 @@ class LabelBTree {
   [[nodiscard]] const std::vector<int64_t>& counts() const { return counts_; }
   [[nodiscard]] int64_t n_placed() const { return node(root_).n_labels; }
   [[nodiscard]] int64_t memory() const;
+  [[nodiscard]] double labels_a_row() const;  // mean of those learned, 1 at least
   [[nodiscard]] const Options& options() const { return options_; }
 
  private:
@@ -109,6 +113,7 @@ class LabelBTree {
   void learn_row(Row<Index> row, std::span<const int32_t> labels, float weight);
   template <class Index>
   void learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight);
+  void regroup_where_due();
   void collect_visits(std::span<const int32_t> labels);
   template <class Index>
   void insert(int32_t label, Row<Index> row, float scale);
@@ -123,14 +128,15 @@ class LabelBTree {
   void attach(int32_t v, int32_t lane, int32_t child);
   void count_labels(int32_t v, int64_t change);
   void split(int32_t v);
-  void deal(int32_t v, int32_t w);
+  void regroup(int32_t v);
+  void deal(std::span<const int32_t> siblings, size_t n_to);
   void join(int32_t v, int32_t w);
   void mend(int32_t v);
   void remove_lane(int32_t v, int32_t lane);
-  void rehearse(int32_t parent, const LaneProfile& profile, int32_t lane);
+  void rehearse(int32_t parent, std::span<const LaneProfile> profiles, std::span<const std::vector<int32_t>> parts,
+                std::span<const int> lanes);
+  void rehearse(int32_t parent, const LaneProfile& profile, int lane);
   [[nodiscard]] int32_t nearest_sibling(int32_t v) const;
-  [[nodiscard]] std::vector<Source> children_of(int32_t v, int32_t w) const;
-  [[nodiscard]] std::vector<LaneProfile> profiles_of(int32_t v, int32_t w) const;
   std::unique_ptr<Node> gather(std::span<const Source> sources);
   void put(int32_t v, std::unique_ptr<Node> made);
 

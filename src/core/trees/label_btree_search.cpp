@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kRowsATask = 128;
 constexpr size_t kSlack = 64;      // labels beyond the best that may wait to be cut
-constexpr float kInnerShare = 0.5f;  // an inner node's say: it has seen more rows than a leaf, but tells only groups apart
+// The say of inner nodes, which tell only groups apart, against that of leaves: half where rows have one label, and the
+// more labels rows have the closer to the whole.
+constexpr double kOneLabelDiscount = 0.5;
 
 constexpr float kMostProbability = 0x1.fffffep-1f;  // the largest below 1: no answer is certain
 
@@ -51,8 +53,8 @@ void LabelSearch::visit(TopLabel at, Row<Index> row, float scale) {
   const LabelBTree::Node& o = *tree_.nodes()[static_cast<size_t>(at.label)];
   const auto n = static_cast<int32_t>(o.children.size());
   const int64_t n_found = o.group.find(row, scale, found_.data());
-  kernels().group_scores(o.group.pool(), found_.data(), n_found, o.group.bias(), (n + kBankLanes - 1) / kBankLanes, scores_.data());
-  const float share = o.is_leaf ? 1.0f : kInnerShare;
+  kernels().group_scores(found_.data(), n_found, o.group.bias(), (n + kBankLanes - 1) / kBankLanes, scores_.data());
+  const float share = o.is_leaf ? 1.0f : inner_share_;
   for (int32_t lane = 0; lane < n; ++lane) {
     scores_[static_cast<size_t>(lane)] = at.score + share * log_probability(scores_[static_cast<size_t>(lane)]);
   }
@@ -85,10 +87,14 @@ std::span<const TopLabel> LabelSearch::run(Row<Index> row) {
   found_.resize(static_cast<size_t>(row.count));
   best_.clear();
   worst_ = -std::numeric_limits<float>::infinity();
+  inner_share_ = static_cast<float>(1 - kOneLabelDiscount / tree_.labels_a_row());
   beam_.assign(1, TopLabel{0.0f, tree_.root()});
   while (!beam_.empty()) {
     next_.clear();
-    for (const TopLabel& at : beam_) visit(at, row, scale);
+    for (const TopLabel& at : beam_) {
+      if (best_.size() > top_) cut(top_);
+      if (at.score >= worst_) visit(at, row, scale);  // else no child can be among the best
+    }
     keep_best_nodes();
   }
   cut(top_);
@@ -123,7 +129,7 @@ std::vector<LabelBTree::PathStep> LabelBTree::path(const Rows& X, int64_t i, int
   while (v >= 0) {
     const GrowingGroup& group = node(v).group;
     const int64_t n = group.find(row, scale, found.data());
-    kernels().group_scores(group.pool(), found.data(), n, group.bias(), (size(v) + kBankLanes - 1) / kBankLanes, scores.data());
+    kernels().group_scores(found.data(), n, group.bias(), (size(v) + kBankLanes - 1) / kBankLanes, scores.data());
     const float score = scores[static_cast<size_t>(lane)];
     const auto rank = std::count_if(scores.begin(), scores.begin() + size(v), [&](float s) { return s > score; });
     steps.push_back({v, size(v), static_cast<int32_t>(rank), score, n_labels});

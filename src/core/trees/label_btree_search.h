@@ -29,7 +29,8 @@ class LabelSearch {
   LabelBTree::Search search_;
   size_t top_;
   std::vector<TopLabel> beam_, next_, best_;
-  float worst_ = 0;  // a label below this is not among the best
+  float inner_share_ = 0;  // weight of what inner nodes say
+  float worst_ = 0;        // a label below this is not among the best
   std::vector<GroupLines> found_;
   CacheLineVector<float> scores_;
 };

@@ -1,5 +1,6 @@
 // The shape of a label B-tree: how full nodes split, and emptied ones mend.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -9,12 +10,15 @@ namespace sapwood {
 
 namespace {
 
+constexpr int kRehearsals = 2;
+constexpr float kNegligible = 0.05f;
+
 // One lane of a node goes to one lane of another.
 struct Move {
   int from, to;
 };
 
-// Copies the weights of lanes, those that are not 0.
+// Copies the weights of lanes that say something: the others, were they kept, would spread over the banks.
 void carry(const GrowingGroup& from, std::span<const Move> moves, GrowingGroup& to) {
   std::array<std::vector<Move>, kGroupBanks> by_bank;
   for (const Move& move : moves) by_bank[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
@@ -27,7 +31,7 @@ void carry(const GrowingGroup& from, std::span<const Move> moves, GrowingGroup& 
         const float* const weights = from.weights(slot, bank);
         for (const Move& move : by_bank[static_cast<size_t>(bank)]) {
           const float* const weight = weights + move.from % kBankLanes;
-          if (*weight != 0) visit(weight, move.to);
+          if (std::abs(*weight) > kNegligible) visit(weight, move.to);
         }
       }
     };
@@ -107,50 +111,55 @@ void LabelBTree::put(int32_t v, std::unique_ptr<Node> made) {
   }
 }
 
+// Deals the children of siblings out to the first `n_to` of them anew, so that those are together that belong together.
+void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
+  std::vector<LaneProfile> profiles;
+  std::vector<Source> sources;
+  std::vector<int> lanes;       // of the siblings
+  std::vector<size_t> sibling;  // by child: whose it was
+  for (const int32_t v : siblings) {
+    for (LaneProfile& profile : lane_profiles(node(v).group, size(v))) profiles.push_back(std::move(profile));
+    for (int32_t lane = 0; lane < size(v); ++lane) sources.push_back({v, lane});
+    sibling.resize(sources.size(), lanes.size());
+    lanes.push_back(node(v).lane);
+  }
+  const auto parts = deal_out(profiles, static_cast<int32_t>(n_to), random_);
+  std::vector<std::unique_ptr<Node>> made;
+  std::vector<float> shares(lanes.size() * lanes.size());
+  for (size_t p = 0; p < n_to; ++p) {
+    std::vector<Source> chosen;
+    for (const int32_t i : parts[p]) {
+      chosen.push_back(sources[static_cast<size_t>(i)]);
+      shares[p * lanes.size() + sibling[static_cast<size_t>(i)]] += 1.0f / static_cast<float>(parts[p].size());
+    }
+    made.push_back(gather(chosen));
+  }
+  for (size_t p = 0; p < n_to; ++p) put(siblings[p], std::move(made[p]));
+  const int32_t parent = node(siblings[0]).parent;
+  node(parent).group.mix_lanes(lanes, shares);
+  for (size_t p = n_to; p < lanes.size(); ++p) node(parent).group.reset_lane(lanes[p]);
+  rehearse(parent, profiles, parts, lanes);
+}
+
 // The parent learns where children hang now, from what speaks for each: no row needs to be kept.
-void LabelBTree::rehearse(int32_t parent, const LaneProfile& profile, int32_t lane) {
+void LabelBTree::rehearse(int32_t parent, std::span<const LaneProfile> profiles,
+                          std::span<const std::vector<int32_t>> parts, std::span<const int> lanes) {
+  for (int round = 0; round < kRehearsals; ++round) {
+    for (size_t k = 0; k <= profiles.size(); ++k) {  // the first of each part, the second of each, ...
+      for (size_t p = 0; p < parts.size(); ++p) {
+        if (k < parts[p].size()) rehearse(parent, profiles[static_cast<size_t>(parts[p][k])], lanes[p]);
+      }
+    }
+  }
+}
+
+// One step of the parent on the profile of a child below one of its lanes.
+void LabelBTree::rehearse(int32_t parent, const LaneProfile& profile, int lane) {
   if (profile.features.empty()) return;
   std::array<uint16_t, kGroupBanks> positive{};
   positive[static_cast<size_t>(lane / kBankLanes)] = static_cast<uint16_t>(1u << (lane % kBankLanes));
   const Row<uint32_t> row{profile.features.data(), profile.weights.data(), static_cast<int64_t>(profile.features.size())};
   learn_node(node(parent), row, 1.0f, positive.data(), 1.0f);
-}
-
-std::vector<LabelBTree::Source> LabelBTree::children_of(int32_t v, int32_t w) const {
-  std::vector<Source> all;
-  for (const int32_t u : {v, w}) {
-    for (int32_t lane = 0; lane < size(u); ++lane) all.push_back({u, lane});
-  }
-  return all;
-}
-
-std::vector<LaneProfile> LabelBTree::profiles_of(int32_t v, int32_t w) const {
-  std::vector<LaneProfile> all = lane_profiles(node(v).group, size(v));
-  std::vector<LaneProfile> more = lane_profiles(node(w).group, size(w));
-  std::move(more.begin(), more.end(), std::back_inserter(all));
-  return all;
-}
-
-// Deals the children of two siblings to both in equal halves, so that those are together that belong together.
-void LabelBTree::deal(int32_t v, int32_t w) {
-  const std::vector<LaneProfile> profiles = profiles_of(v, w);
-  const std::vector<Source> all = children_of(v, w);
-  std::vector<int32_t> order = halve(profiles, random_);
-  size_t half = order.size() / 2;
-  const auto stays = std::count_if(order.begin(), order.begin() + static_cast<int64_t>(half), [&](int32_t i) { return i < size(v); });
-  if (2 * stays < size(v) && size(w) > 0) {
-    std::rotate(order.begin(), order.begin() + static_cast<int64_t>(half), order.end());
-    half = order.size() - half;
-  }
-  std::vector<Source> sources;
-  for (const int32_t i : order) sources.push_back(all[static_cast<size_t>(i)]);
-  auto first = gather(std::span(sources).first(half)), second = gather(std::span(sources).subspan(half));
-  put(v, std::move(first));
-  put(w, std::move(second));
-  for (size_t k = 0; k < std::max(half, order.size() - half); ++k) {
-    if (k < half) rehearse(node(v).parent, profiles[static_cast<size_t>(order[k])], node(v).lane);
-    if (half + k < order.size()) rehearse(node(w).parent, profiles[static_cast<size_t>(order[half + k])], node(w).lane);
-  }
 }
 
 void LabelBTree::split(int32_t v) {
@@ -162,10 +171,15 @@ void LabelBTree::split(int32_t v) {
   }
   if (size(node(v).parent) == options_.arity) split(node(v).parent);
   const int32_t parent = node(v).parent, lane = size(parent), w = new_node(node(v).is_leaf);
-  node(parent).group.copy_lane(node(v).lane, lane);
   node(parent).children.push_back(w);
   attach(parent, lane, w);
-  deal(v, w);
+  deal(std::array{v, w}, 2);
+}
+
+// Deals the labels below a node out to its leaves anew: what was placed by its first row may be better off elsewhere.
+void LabelBTree::regroup(int32_t v) {
+  const std::vector<int32_t> leaves = node(v).children;
+  deal(leaves, leaves.size());
 }
 
 // Takes a child out; the last child gets its lane.
@@ -200,18 +214,15 @@ void LabelBTree::mend(int32_t v) {
   }
   if (2 * size(v) >= most(v)) return;
   const int32_t w = nearest_sibling(v);
-  if (size(v) + size(w) > most(v)) return deal(v, w);
+  if (size(v) + size(w) > most(v)) return deal(std::array{v, w}, 2);
   join(v, w);
 }
 
 // Moves the children of w to its sibling v.
 void LabelBTree::join(int32_t v, int32_t w) {
   const int32_t parent = node(v).parent;
-  const std::vector<LaneProfile> profiles = profiles_of(v, w);
-  put(v, gather(children_of(v, w)));
-  node(parent).group.join_lane(node(w).lane, node(v).lane);
+  deal(std::array{v, w}, 1);
   remove_lane(parent, node(w).lane);
-  for (const LaneProfile& profile : profiles) rehearse(parent, profile, node(v).lane);
   node(w).children.clear();
   node(w).parent = -1;
   const auto last = static_cast<int32_t>(nodes_.size()) - 1;

@@ -9,10 +9,11 @@ namespace sapwood {
 
 namespace {
 
-constexpr size_t kMostTerms = 128;
+constexpr size_t kMostTerms = 32;
 constexpr float kMostWeight = 1e30f;  // larger ones, and infinity, say nothing
 constexpr int kStarts = 3;
-constexpr int kMostRounds = 20;
+constexpr int kMostRounds = 8;
+constexpr double kTie = 1e-6;
 constexpr double kWorthARound = 1e-4;  // relative gain below which the rounds end
 
 struct Term {
@@ -43,7 +44,7 @@ LaneProfile profile_of(std::vector<Term>& terms) {
 // The profiles with features numbered from 0, and the search for two halves of them.
 class TwoMeans {
  public:
-  explicit TwoMeans(std::span<const LaneProfile> profiles) : profiles_(profiles), order_(profiles.size()) {
+  explicit TwoMeans(std::span<const LaneProfile> profiles) : profiles_(profiles) {
     std::vector<uint32_t> all;
     for (const LaneProfile& p : profiles) all.insert(all.end(), p.features.begin(), p.features.end());
     std::sort(all.begin(), all.end());
@@ -59,51 +60,72 @@ class TwoMeans {
     scores_.resize(profiles.size());
   }
 
-  // Leaves the halves in order() and returns how well they fit: the sum of the likenesses to the own mean less the other.
-  double run(size_t first, size_t second) {
+  // Orders the members so that the first `n_first` belong together, and the others.
+  void halve(std::span<int32_t> members, size_t n_first, Random& random) {
+    members_ = members;
+    n_first_ = n_first;
+    const auto n = static_cast<uint32_t>(members.size());
+    double best_fit = 0;
+    std::vector<int32_t> best;
+    for (int start = 0; start < kStarts; ++start) {
+      const uint32_t first = random.below(n);
+      uint32_t second = random.below(n - 1);
+      second += second >= first;
+      const double fit = run(members[first], members[second]);
+      if (start > 0 && fit <= best_fit + kTie * std::abs(best_fit)) continue;  // perhaps the same halves the other way round
+      best_fit = fit;
+      best = kept_;
+    }
+    std::copy(best.begin(), best.end(), members.begin());
+  }
+
+ private:
+  void add(int32_t i, double factor, std::vector<double>& sum) const {
+    const auto& numbers = numbers_[static_cast<size_t>(i)];
+    const auto& weights = profiles_[static_cast<size_t>(i)].weights;
+    for (size_t k = 0; k < numbers.size(); ++k) sum[static_cast<size_t>(numbers[k])] += factor * weights[k];
+  }
+
+  // Leaves the order in kept_ and returns how well the halves fit: likenesses to the own mean less those to the other.
+  double run(int32_t first, int32_t second) {
     std::fill(direction_.begin(), direction_.end(), 0.0);
     add(first, 1.0, direction_);
     add(second, -1.0, direction_);
     double fit = -std::numeric_limits<double>::infinity();
-    std::vector<int32_t> best;
     for (int round = 0; round < kMostRounds; ++round) {
       const double now = sort();
       if (round > 1 && now <= fit + kWorthARound * std::abs(fit)) break;
       fit = now;
-      best = order_;
+      kept_ = order_;
       point();
     }
-    order_ = std::move(best);
     return fit;
   }
-  [[nodiscard]] const std::vector<int32_t>& order() const { return order_; }
 
- private:
-  void add(size_t i, double factor, std::vector<double>& sum) const {
-    for (size_t k = 0; k < numbers_[i].size(); ++k) sum[static_cast<size_t>(numbers_[i][k])] += factor * profiles_[i].weights[k];
-  }
-
-  // Orders the children along the direction, those that point along it first.
+  // Orders the members along the direction, those that point along it first.
   double sort() {
-    for (size_t i = 0; i < numbers_.size(); ++i) {
-      double score = 0;
-      for (size_t k = 0; k < numbers_[i].size(); ++k) score += direction_[static_cast<size_t>(numbers_[i][k])] * profiles_[i].weights[k];
-      scores_[i] = score;
-    }
-    order_.resize(numbers_.size());
-    std::iota(order_.begin(), order_.end(), 0);
+    for (const int32_t i : members_) scores_[static_cast<size_t>(i)] = along(i);
+    order_.assign(members_.begin(), members_.end());
     const auto score = [&](int32_t i) { return scores_[static_cast<size_t>(i)]; };
     std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return score(a) != score(b) ? score(a) > score(b) : a < b; });
     double fit = 0;
-    for (size_t k = 0; k < order_.size(); ++k) fit += k < order_.size() / 2 ? score(order_[k]) : -score(order_[k]);
+    for (size_t k = 0; k < order_.size(); ++k) fit += k < n_first_ ? score(order_[k]) : -score(order_[k]);
     return fit;
   }
 
-  // Sets the direction from the mean of the second half to that of the first.
+  [[nodiscard]] double along(int32_t i) const {
+    const auto& numbers = numbers_[static_cast<size_t>(i)];
+    const auto& weights = profiles_[static_cast<size_t>(i)].weights;
+    double sum = 0;
+    for (size_t k = 0; k < numbers.size(); ++k) sum += direction_[static_cast<size_t>(numbers[k])] * weights[k];
+    return sum;
+  }
+
+  // Sets the direction from the mean of the others to that of the first.
   void point() {
     std::fill(direction_.begin(), direction_.end(), 0.0);
     std::fill(other_.begin(), other_.end(), 0.0);
-    for (size_t k = 0; k < order_.size(); ++k) add(static_cast<size_t>(order_[k]), 1.0, k < order_.size() / 2 ? direction_ : other_);
+    for (size_t k = 0; k < order_.size(); ++k) add(order_[k], 1.0, k < n_first_ ? direction_ : other_);
     const auto unit = [](const std::vector<double>& x) {
       const double square = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
       return square > 0 ? 1 / std::sqrt(square) : 0.0;
@@ -115,7 +137,9 @@ class TwoMeans {
   std::span<const LaneProfile> profiles_;
   std::vector<std::vector<int32_t>> numbers_;
   std::vector<double> direction_, other_, scores_;
-  std::vector<int32_t> order_;
+  std::span<int32_t> members_;
+  size_t n_first_ = 0;
+  std::vector<int32_t> order_, kept_;
 };
 
 }  // namespace
@@ -137,21 +161,20 @@ std::vector<LaneProfile> lane_profiles(const GrowingGroup& group, int n_lanes) {
   return profiles;
 }
 
-std::vector<int32_t> halve(std::span<const LaneProfile> profiles, Random& random) {
+std::vector<std::vector<int32_t>> deal_out(std::span<const LaneProfile> profiles, int32_t parts, Random& random) {
   TwoMeans means(profiles);
-  const auto n = static_cast<uint32_t>(profiles.size());
-  double best_fit = -std::numeric_limits<double>::infinity();
-  std::vector<int32_t> best;
-  for (int start = 0; start < kStarts; ++start) {
-    const uint32_t first = random.below(n);
-    uint32_t second = random.below(n - 1);
-    second += second >= first;
-    const double fit = means.run(first, second);
-    if (!(fit > best_fit)) continue;
-    best_fit = fit;
-    best = means.order();
-  }
-  return best;
+  std::vector<int32_t> all(profiles.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::vector<int32_t>> dealt;
+  const auto deal = [&](auto self, std::span<int32_t> members, int32_t n) -> void {
+    if (n == 1) return dealt.emplace_back(members.begin(), members.end()), void();
+    const size_t first = members.size() * static_cast<size_t>(n / 2) / static_cast<size_t>(n);
+    means.halve(members, first, random);
+    self(self, members.first(first), n / 2);
+    self(self, members.subspan(first), n - n / 2);
+  };
+  deal(deal, all, parts);
+  return dealt;
 }
 
 double likeness(const LaneProfile& a, const LaneProfile& b) {

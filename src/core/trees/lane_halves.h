@@ -18,9 +18,9 @@ struct LaneProfile {
 
 std::vector<LaneProfile> lane_profiles(const GrowingGroup& group, int n_lanes);
 
-// The order in which the first half of the children, and then the second, stand (n / 2 are the first half): balanced
-// spherical 2-means on their profiles, the best of a few starts.
-std::vector<int32_t> halve(std::span<const LaneProfile> profiles, Random& random);
+// Deals the children out to so many parts of equal size (to one): halves of halves, each found by balanced spherical
+// 2-means on the profiles, the best of a few starts.
+std::vector<std::vector<int32_t>> deal_out(std::span<const LaneProfile> profiles, int32_t parts, Random& random);
 
 // The cosine of two profiles.
 double likeness(const LaneProfile& a, const LaneProfile& b);

@@ -45,22 +45,34 @@ inline std::vector<int64_t> random_order(std::vector<int64_t> rows, Random& rand
 }
 
 // Learns the rows in the order given. With predict_first each row is answered for before it is learned, and the tree's
-// progressive() counts the mistakes.
+// progressive() counts the mistakes. A tree that can open a pipe hands part of the work to another thread.
 template <class Tree, class Rows>
 void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* weights, const std::vector<int64_t>& order,
                 bool predict_first, Monitor& monitor) {
-  typename Tree::Work work;
-  for (size_t k = 0; k < order.size(); ++k) {
-    if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
-    const int64_t i = order[k];
-    if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
-    if constexpr (requires { tree.prefetch(X.row(i)); }) {  // what the next row will be waiting for
-      if (k + 1 < order.size()) tree.prefetch(X.row(order[k + 1]));
+  const auto each_row = [&](auto take) {
+    for (size_t k = 0; k < order.size(); ++k) {
+      if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
+      const int64_t i = order[k];
+      if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
+      const auto next = X.row(k + 1 < order.size() ? order[k + 1] : i);
+      take(X.row(i), next, labels[i], weights ? static_cast<double>(weights[i]) : 1.0);
+      ++monitor.done;
     }
-    const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
-    if (predict_first) tree.progressive().count(tree.best_label(X.row(i), work) != labels[i], weight);
-    tree.learn_row(X.row(i), labels[i], weight);
-    ++monitor.done;
+  };
+  if constexpr (requires { tree.open(); }) {
+    const auto pipe = tree.open();
+    each_row([&](const auto& row, const auto& next, int32_t label, double weight) {
+      tree.prefetch(next, pipe.get());
+      if (predict_first) tree.test_row(row, label, weight, pipe.get());
+      tree.learn_row(row, label, weight, pipe.get());
+    });
+    if (pipe) pipe->finish();
+  } else {
+    typename Tree::Work work;
+    each_row([&](const auto& row, const auto&, int32_t label, double weight) {
+      if (predict_first) tree.progressive().count(tree.best_label(row, work) != label, weight);
+      tree.learn_row(row, label, weight);
+    });
   }
 }
 

@@ -24,11 +24,11 @@ int32_t ceil_log(int64_t k, int64_t base) {
   return d;
 }
 
-// After 2^11, 2^14, 2^17, ... examples: all arrangements together cost little more than the last.
+// After 2^10, 2^13, 2^16, ... examples: an arrangement costs as much as learning some thousands of rows.
 bool is_time_to_arrange(int64_t n_examples) {
   if (!std::has_single_bit(static_cast<uint64_t>(n_examples))) return false;
   const int log = std::countr_zero(static_cast<uint64_t>(n_examples));
-  return log >= 10 && log % 3 == 2;
+  return log >= 10 && log % 3 == 1;
 }
 
 // A label's score as a probability: targets are -1 and +1, which a score short of them may pass.
@@ -49,12 +49,14 @@ RecallTree::RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_c
   set_limits();
 }
 
-// Takes note of a label; the limits follow the number of labels seen.
-void RecallTree::know(int32_t label) {
-  if (labels_.knows(label)) return;
-  labels_.add(label);
+// Takes note of a label, and tells whether it is new; the limits follow the number of labels seen.
+bool RecallTree::know(int32_t label) {
+  if (static_cast<size_t>(label) >= known_.size()) known_.resize(static_cast<size_t>(label) + 1);
+  if (known_[static_cast<size_t>(label)]) return false;
+  known_[static_cast<size_t>(label)] = true;
   ++n_labels_;
   set_limits();
+  return true;
 }
 
 void RecallTree::set_limits() {
@@ -174,13 +176,23 @@ void RecallTree::set_candidates(int32_t node, Work& work) const {
   for (const LabelCount& entry : at(node).hist.top()) work.candidates.push_back(entry.label);
 }
 
-// Algorithm 4.
-void RecallTree::learn_labels(int32_t node, int32_t label, double weight, Work& work) {
-  set_candidates(node, work);
-  if (trace_.wanted()) trace_.add_lists(Kind::candidates, {node}, {}, work.candidates);
-  if (std::find(work.candidates.begin(), work.candidates.end(), label) == work.candidates.end()) return;
-  labels_.score(work.candidates, work.online.row, work.labels);
-  labels_.learn(work.candidates, label, weight, work.online.row, work.labels);
+// Algorithm 4, or a question.
+void RecallTree::carry_out(Task& task) {
+  if (task.is_new) labels_.add(task.label);
+  if (task.is_question || task.learns) labels_.score(task.candidates, task.row, scoring_);
+  if (task.is_question) {
+    const auto best = std::max_element(scoring_.scores.begin(), scoring_.scores.end()) - scoring_.scores.begin();
+    progressive_.count(task.candidates[static_cast<size_t>(best)] != task.label, task.weight);
+  } else if (task.learns) {
+    labels_.learn(task.candidates, task.label, task.weight, task.row, scoring_);
+  }
+  if (!task.order.empty()) labels_.arrange(task.order);
+}
+
+std::unique_ptr<Pipe<RecallTree::Task>> RecallTree::open() {
+  constexpr size_t kTasks = 256;
+  if (n_threads_ < 2) return nullptr;
+  return std::make_unique<Pipe<Task>>(kTasks, [this](Task& task) { carry_out(task); });
 }
 
 template <class Index>
@@ -190,12 +202,36 @@ void RecallTree::start(Row<Index> row, Work& work) const {
   work.entered.clear();
 }
 
+template <class Index>
+void RecallTree::test_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe) {
+  Task& task = pipe ? pipe->next() : task_;
+  if (n_labels_ == 0) {
+    progressive_.count(true, weight);  // no task is under way yet
+    return;
+  }
+  const int32_t node = descend(row, work_, nullptr).node;
+  add_path(row, node, work_);
+  set_candidates(node, work_);
+  task.is_question = true;
+  task.is_new = false;
+  task.label = label;
+  task.weight = weight;
+  task.order.clear();
+  std::swap(task.row, work_.online.row);
+  std::swap(task.candidates, work_.candidates);
+  pipe ? pipe->push() : carry_out(task);
+}
+
 // Algorithm 2.
 template <class Index>
-void RecallTree::learn_row(Row<Index> row, int32_t label, double weight) {
+void RecallTree::learn_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe) {
   if (weight == 0) return;
+  Task& task = pipe ? pipe->next() : task_;
   trace_.next_example();
-  know(label);
+  task.is_question = false;
+  task.is_new = know(label);
+  task.label = label;
+  task.weight = weight;
   start(row, work_);
   int32_t n = 0;
   count(at(n), label, weight);
@@ -213,13 +249,19 @@ void RecallTree::learn_row(Row<Index> row, int32_t label, double weight) {
     work_.entered.push_back(n);
   }
   add_path(row, n, work_);
-  learn_labels(n, label, weight, work_);
+  set_candidates(n, work_);
+  if (trace_.wanted()) trace_.add_lists(Kind::candidates, {n}, {}, work_.candidates);
+  task.learns = std::find(work_.candidates.begin(), work_.candidates.end(), label) != work_.candidates.end();
   ++at(n).endings;
-  if (is_time_to_arrange(++n_examples_)) arrange_labels();
+  task.order.clear();
+  if (is_time_to_arrange(++n_examples_)) task.order = arrangement();
+  std::swap(task.row, work_.online.row);
+  std::swap(task.candidates, work_.candidates);
+  pipe ? pipe->push() : carry_out(task);
 }
 
-// Candidates of the nodes where most examples end come first, so that they share banks. Changes no answer.
-void RecallTree::arrange_labels() {
+// Candidates of the nodes where most examples end come first, so that they share banks.
+std::vector<int32_t> RecallTree::arrangement() {
   std::vector<int32_t> nodes(nodes_.size());
   std::iota(nodes.begin(), nodes.end(), 0);
   std::stable_sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return at(a).endings > at(b).endings; });
@@ -232,7 +274,7 @@ void RecallTree::arrange_labels() {
     }
     at(node).endings = 0;
   }
-  labels_.arrange(order);
+  return order;
 }
 
 // Algorithm 1, up to the node whose candidates are to be scored.
@@ -374,13 +416,15 @@ bool RecallTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays
   }
   n_examples_ = n_examples;
   n_labels_ = labels_.size();
+  for (int32_t label = 0; label < std::ssize(labels.places); ++label) known_.push_back(labels_.knows(label));
   n_candidates_ = 0;
   set_limits();
   return n_labels_ == 0 || at(0).hist.total() > 0;
 }
 
 #define SAPWOOD_FOR_INDEX(Index)                                                     \
-  template void RecallTree::learn_row(Row<Index>, int32_t, double);                  \
+  template void RecallTree::learn_row(Row<Index>, int32_t, double, Pipe<Task>*);     \
+  template void RecallTree::test_row(Row<Index>, int32_t, double, Pipe<Task>*);      \
   template int32_t RecallTree::best_label(Row<Index>, RecallTree::Work&) const;      \
   template RecallTree::Explanation RecallTree::explain(Row<Index>) const;
 SAPWOOD_FOR_INDEX(int32_t)

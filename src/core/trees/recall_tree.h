@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "solvers/random.h"
 #include "solvers/rule.h"
 #include "threads/parallel.h"
+#include "threads/pipe.h"
 #include "trees/label_counts.h"
 #include "trees/progressive.h"
 #include "trees/trace.h"
@@ -68,15 +70,35 @@ class RecallTree {
 
   RecallTree(const RecallTreeOptions& options, bool dense, int64_t n_columns, uint64_t random_state);
 
+  // What the tree has decided of an example, for the regressors to carry out: they have no say in the tree, so that
+  // another thread may do it, and the model is the same.
+  struct Task {
+    bool is_question;               // to be answered and compared, not to be learned from
+    OnlineRow row;                  // with its path features
+    std::vector<int32_t> candidates;
+    int32_t label;
+    bool is_new, learns;            // the label
+    double weight;
+    std::vector<int32_t> order;     // labels to be arranged so, after this example
+  };
+
+  // How many threads learning may use, of which it takes two at most: one for the tree, one for the regressors.
+  void set_threads(int n) { n_threads_ = n; }
+  // For the length of a stream.
+  [[nodiscard]] std::unique_ptr<Pipe<Task>> open();
+
+  // Answers for a row, and counts whether it is wrong.
+  template <class Index>
+  void test_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe);
   // Learns a row; a weight of 0 is no example.
   template <class Index>
-  void learn_row(Row<Index> row, int32_t label, double weight);
+  void learn_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe);
 
   // Asks for the memory that a row to come will read first.
   template <class Index>
-  void prefetch(Row<Index> row) const {
+  void prefetch(Row<Index> row, const Pipe<Task>* pipe) const {
     routers_.prefetch_columns(0, row);
-    labels_.prefetch(row);
+    if (!pipe) labels_.prefetch(row);
   }
 
   // The best candidate; -1 before the first example.
@@ -136,7 +158,7 @@ class RecallTree {
   template <class Index>
   Ending descend(Row<Index> row, Work& work, Explanation* told) const;
 
-  void know(int32_t label);
+  bool know(int32_t label);
   void count(Node& node, int32_t label, double weight);
   bool has_children(int32_t node);
   const float* update_router(int32_t node, int32_t label, double weight, Work& work);
@@ -148,14 +170,14 @@ class RecallTree {
   }
   template <class Index>
   void add_path(Row<Index> row, int32_t node, Work& work) const;
-  void learn_labels(int32_t node, int32_t label, double weight, Work& work);
+  void carry_out(Task& task);
   void set_candidates(int32_t node, Work& work) const;
   template <class Index>
   void score_candidates(Row<Index> row, int32_t node, Work& work) const;
   void rank(int32_t top, Work& work) const;
   void fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const;
   void set_limits();
-  void arrange_labels();
+  [[nodiscard]] std::vector<int32_t> arrangement();
   [[nodiscard]] bool is_tree() const;
 
   RecallTreeOptions options_;
@@ -163,13 +185,17 @@ class RecallTree {
   OnlineRegressors routers_;
   LabelRegressors labels_;
   std::vector<Node> nodes_;
+  std::vector<bool> known_;  // by label
   int64_t n_labels_ = 0;
   int32_t n_candidates_ = 0;
   int32_t depth_limit_ = 0;
   int64_t n_examples_ = 0;
   Progressive progressive_;
   Trace trace_;
-  Work work_;
+  Work work_;                     // of the tree
+  LabelRegressors::Work scoring_;  // of the regressors
+  Task task_;
+  int n_threads_ = 1;
 };
 
 }  // namespace sapwood

@@ -29,8 +29,8 @@ class LabelBTreeClassifier(OnlineClassifier):
     A node holds a regressor for each of its children; a new label goes where the regressors lead its first row. A
     full node splits in two, so that children stay together whose regressors look for the same features, and its
     parent learns from their weights which way each has gone. As in a B-tree, every node but the root is at least
-    half full, so the depth is at most 1 + log(2 K / `max_leaf`) / log(`arity` / 2) or 1 for K labels, rounded up,
-    whatever the stream: 3 for a million. Multiclass and multilabel.
+    half full, so that K labels need at most 2 + log(K / `max_leaf`) / log(`arity` / 2) nodes from the root to a leaf,
+    whatever the stream: 4 for a million. Multiclass and multilabel.
 
     Parameters
     ----------
@@ -176,8 +176,9 @@ class LabelBTreeClassifier(OnlineClassifier):
     @property
     def depth_(self) -> int:
         """Nodes from the root to a leaf: the same for all leaves."""
-        parent = self._model.core.shape()["parent"]
-        node, depth = len(parent) - 1, 1
+        shape = self._model.core.shape()
+        parent = shape["parent"]
+        node, depth = int(np.argmin(np.diff(shape["indptr"]))), 1  # a leaf: no child of it is a node
         while parent[node] >= 0:
             node, depth = parent[node], depth + 1
         return depth
@@ -261,6 +262,7 @@ class LabelBTreeClassifier(OnlineClassifier):
         return self._model.core.progressive()
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        self._n_reachable()
         return self._model.core.top(
             rows, k=k, beam=self.beam, min_beam_share=self.min_beam_share, n_threads=n_threads(self.n_jobs)
         )

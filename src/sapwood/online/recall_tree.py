@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapwood import _core
+from sapwood._estimator import n_threads
+from sapwood._labels import Targets
 from sapwood._parameters import check_choice, check_number, check_whole
 from sapwood.online.explanation import RouterStep, TreeExplanation
 from sapwood.online.tree import CoreTree, OnlineTreeClassifier
@@ -50,7 +52,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
 
     Parameters
     ----------
-    max_candidates : int or None, default=16
+    max_candidates : int or None, default=10
         F, how many labels of a node are scored. None: 4 times the logarithm (base 2) of the labels seen so far,
         rounded up, as in the paper.
     max_depth : int, optional
@@ -94,7 +96,8 @@ class RecallTreeClassifier(OnlineTreeClassifier):
     random_state : int, RandomState or None, default=None
         Seed of shuffles and randomised routing. The same seed, data and parameters give the same model.
     n_jobs : int, optional
-        Threads of prediction: None is 1, -1 all cores. Learning uses one.
+        Threads: None is 1, -1 all cores. Learning uses two at the most, one for the tree and one for the regressors;
+        the model is the same.
     verbose : int, default=0
         1 shows progress.
 
@@ -128,7 +131,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
     def __init__(
         self,
         *,
-        max_candidates: int | None = 16,
+        max_candidates: int | None = 10,
         max_depth: int | None = None,
         bound: float = 1.0,
         early_stop: bool = True,
@@ -206,11 +209,23 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             cross_path=bool(self.cross_path),
             arity=int(self.arity),
             router_step=float(self.step if self.router_step is None else self.router_step),
-            tolerance=float(self.tolerance),
             router_tolerance=float(self.tolerance),
             random_state=self._seed(),
             **self._rule(rows),
         )
+
+    def _run(
+        self,
+        model: CoreTree,
+        rows: _core.Rows,
+        targets: Targets,
+        weight: NDArray[np.float32] | None,
+        *,
+        passes: int,
+        predict_first: bool,
+    ) -> None:
+        model.core.set_threads(n_threads(self.n_jobs))
+        super()._run(model, rows, targets, weight, passes=passes, predict_first=predict_first)
 
     def _n_met(self) -> int:
         return min(self._n_reachable(), int(self._learned().core.n_candidates))
@@ -241,7 +256,6 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             raise ValueError(f"arity must be at most 16, not {self.arity}")
         check_choice("router_weight", self.router_weight, ("total", "mean", "none"))
         check_choice("path_features", self.path_features, ("none", "path", "leaf"))
-        check_number("tolerance", self.tolerance, least=0)
         if self.router_step is not None:
             check_number("router_step", self.router_step, above=0)
 

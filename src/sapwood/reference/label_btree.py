@@ -1,0 +1,418 @@
+"""The label B-tree, slowly and readably: the core is held to it decision by decision.
+
+Rows are dicts from feature to value, of length 1 where the estimator normalises. Weights here are Python floats, in the
+core 32-bit ones: shapes agree, scores to a few digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sapwood.reference.random import SplitMix64 as Random
+
+Row = Mapping[int, float]
+Profile = dict[int, float]
+
+LANES = 16
+FIRST_SQUARE, FIRST_BIAS = 1.5, -0.9
+NEGLIGIBLE_GRADIENT, NEGLIGIBLE_WEIGHT = 1e-3, 0.05
+MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE = 32, 3, 8, 1e-4, 1e-6
+REHEARSALS = 2
+FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 4, 256, 1.1
+ONE_LABEL_DISCOUNT = 0.5
+
+
+@dataclass
+class Weight:
+    """A weight and the sum of its squared gradients."""
+
+    value: float = 0.0
+    square: float = FIRST_SQUARE
+
+
+@dataclass
+class Node:
+    """A node with a regressor (a lane) for each child; sixteen lanes are a bank.
+
+    `lines[bank]` holds 16 weights for each feature that has occurred with a child of the bank, and for no other.
+    """
+
+    is_leaf: bool = True
+    parent: int = -1
+    lane: int = -1
+    children: list[int] = field(default_factory=list)
+    bias: dict[int, Weight] = field(default_factory=dict)
+    lines: dict[int, dict[int, list[Weight]]] = field(default_factory=dict)
+    n_labels: int = 0
+    n_rows: int = 0
+    regroup_at: int = FIRST_REGROUP
+
+    def line(self, lane: int, feature: int) -> list[Weight]:
+        """The weights of a feature in the bank of a lane, made if they are not there."""
+        bank = self.lines.setdefault(lane // LANES, {})
+        return bank.setdefault(feature, [Weight() for _ in range(LANES)])
+
+    def constant(self, lane: int) -> Weight:
+        """The bias of a lane."""
+        return self.bias.setdefault(lane, Weight(FIRST_BIAS))
+
+    def reset(self, lane: int) -> None:
+        """Make a lane one that has learned nothing."""
+        self.bias.pop(lane, None)
+        for line in self.lines.get(lane // LANES, {}).values():
+            line[lane % LANES] = Weight()
+
+    def scores(self, row: Row) -> list[float]:
+        """What the regressors say of a row."""
+        scores = []
+        for lane in range(len(self.children)):
+            bank = self.lines.get(lane // LANES, {})
+            met = sum(x * bank[f][lane % LANES].value for f, x in row.items() if f in bank)
+            scores.append(self.constant(lane).value + met)
+        return scores
+
+    def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> None:
+        """One step of AdaGrad on the squared hinge, for all lanes."""
+        for lane in right:
+            for feature in row:
+                self.line(lane, feature)
+        gradients = []
+        for lane, score in enumerate(self.scores(row)):
+            y = 1.0 if lane in right else -1.0
+            gradients.append(-2.0 * weight * y * max(0.0, 1.0 - y * score))
+        for bank in range(0, len(gradients), LANES):
+            lanes = range(bank, min(bank + LANES, len(gradients)))
+            if not any(abs(gradients[lane]) > NEGLIGIBLE_GRADIENT for lane in lanes):
+                continue
+            lines = self.lines.get(bank // LANES, {})
+            for lane in lanes:
+                _step(self.constant(lane), gradients[lane], step, decay)
+                for feature in row.keys() & lines.keys():
+                    _step(lines[feature][lane % LANES], gradients[lane] * row[feature], step, decay)
+
+    def profiles(self) -> list[Profile]:
+        """What speaks for each child: the largest positive weights of its lane, of unit length."""
+        found: list[Profile] = []
+        for lane in range(len(self.children)):
+            bank = self.lines.get(lane // LANES, {})
+            terms = [
+                (-line[lane % LANES].value, f) for f, line in bank.items() if line[lane % LANES].value > 0
+            ]
+            largest = {f: -w for w, f in sorted(terms)[:MOST_TERMS]}
+            length = math.sqrt(sum(w * w for w in largest.values()))
+            found.append({f: largest[f] / length for f in sorted(largest)})
+        return found
+
+
+def _step(weight: Weight, gradient: float, step: float, decay: float) -> None:
+    kept = weight.square if decay == 0 else max(weight.square * (1 - decay), FIRST_SQUARE)
+    weight.square = kept + gradient * gradient
+    weight.value -= step * gradient / math.sqrt(weight.square)
+
+
+def likeness(a: Profile, b: Profile) -> float:
+    """The cosine of two profiles."""
+    return sum(w * b[f] for f, w in a.items() if f in b)
+
+
+def deal_out(profiles: Sequence[Profile], parts: int, random: Random) -> list[list[int]]:
+    """Children in so many parts of equal size (to one), like with like: halves of halves."""
+
+    def deal(members: list[int], n: int) -> list[list[int]]:
+        if n == 1:
+            return [members]
+        first = len(members) * (n // 2) // n
+        order = _halve(profiles, members, first, random)
+        return deal(order[:first], n // 2) + deal(order[first:], n - n // 2)
+
+    return deal(list(range(len(profiles))), parts)
+
+
+def _halve(profiles: Sequence[Profile], members: list[int], n_first: int, random: Random) -> list[int]:
+    """The members in an order whose first `n_first` belong together: balanced 2-means, the best of a few starts."""
+    best_fit, best = 0.0, members
+    for start in range(STARTS):
+        first = random.below(len(members))
+        second = random.below(len(members) - 1)
+        second += second >= first
+        fit, order = _two_means(profiles, members, n_first, members[first], members[second])
+        if start == 0 or fit > best_fit + TIE * abs(best_fit):
+            best_fit, best = fit, order
+    return best
+
+
+def _two_means(
+    profiles: Sequence[Profile], members: list[int], n_first: int, first: int, second: int
+) -> tuple[float, list[int]]:
+    direction = _sum([(profiles[first], 1.0), (profiles[second], -1.0)])
+    fit, kept = -math.inf, members
+    for round_ in range(MOST_ROUNDS):
+        score = {i: sum(direction.get(f, 0.0) * w for f, w in profiles[i].items()) for i in members}
+        order = sorted(members, key=lambda i: (-score[i], i))
+        now = sum(score[i] if k < n_first else -score[i] for k, i in enumerate(order))
+        if round_ > 1 and now <= fit + WORTH_A_ROUND * abs(fit):
+            break
+        fit, kept = now, order
+        means = [_sum([(profiles[i], 1.0) for i in part]) for part in (order[:n_first], order[n_first:])]
+        lengths = [math.sqrt(sum(w * w for w in mean.values())) for mean in means]
+        scales = [1 / length if length > 0 else 0.0 for length in lengths]
+        direction = _sum([(means[0], scales[0]), (means[1], -scales[1])])
+    return fit, kept
+
+
+def _sum(terms: Iterable[tuple[Profile, float]]) -> Profile:
+    total: Profile = {}
+    for profile, factor in terms:
+        for feature, weight in profile.items():
+            total[feature] = total.get(feature, 0.0) + factor * weight
+    return total
+
+
+class LabelBTree:
+    """A B-tree of regressors that learns a stream of rows with any number of labels, unknown beforehand."""
+
+    def __init__(
+        self, *, arity: int, max_leaf: int, step: float = 0.7, decay: float = 0.0, seed: int = 0
+    ) -> None:
+        self.arity, self.max_leaf, self.step, self.decay = arity, max_leaf, step, decay
+        self.random = Random(seed)
+        self.nodes = [Node()]
+        self.root = 0
+        self.places: dict[int, tuple[int, int]] = {}
+        self.counts: dict[int, int] = {}
+        self.n_rows = self.n_row_labels = 0
+
+    def learn(self, row: Row, labels: Sequence[int], weight: float = 1.0) -> None:
+        """One row: place its new labels, learn at every node on the ways to its labels, regroup where it is due."""
+        if weight == 0:
+            return
+        self.n_rows += 1
+        self.n_row_labels += len(labels)
+        for label in labels:
+            self.counts[label] = self.counts.get(label, 0) + 1
+            if label not in self.places:
+                self._insert(label, row)
+        if not self.places:
+            return
+        visits = self._visits(labels)
+        for v, right in visits.items():
+            self.nodes[v].n_rows += 1
+            self.nodes[v].learn(row, right, self._step(), weight, self.decay)
+        self._regroup_where_due(visits)
+
+    def _visits(self, labels: Sequence[int]) -> dict[int, set[int]]:
+        """For each node on the ways from the labels to the root, its lanes that are right."""
+        visits: dict[int, set[int]] = {self.root: set()}
+        for label in labels:
+            v, lane = self.places[label]
+            while v >= 0:
+                visits.setdefault(v, set()).add(lane)
+                v, lane = self.nodes[v].parent, self.nodes[v].lane
+        return visits
+
+    def _labels_a_row(self) -> float:
+        return max(self.n_row_labels / max(self.n_rows, 1), 1.0)
+
+    def _step(self) -> float:
+        return self.step / math.sqrt(self._labels_a_row())
+
+    def _most(self, v: int) -> int:
+        return self.max_leaf if self.nodes[v].is_leaf else self.arity
+
+    def _insert(self, label: int, row: Row) -> None:
+        """A new label goes to the leaf that the regressors lead to; a full one splits before."""
+        leaf = self._route(row)
+        while len(self.nodes[leaf].children) == self.max_leaf:
+            self._split(leaf)
+            leaf = self._route(row)
+        self.nodes[leaf].children.append(label)
+        self._attach(leaf, len(self.nodes[leaf].children) - 1, label)
+        self._count_labels(leaf, 1)
+
+    def _route(self, row: Row) -> int:
+        v = self.root
+        while not self.nodes[v].is_leaf:
+            scores = self.nodes[v].scores(row)
+            v = self.nodes[v].children[scores.index(max(scores))]
+        return v
+
+    def _attach(self, v: int, lane: int, child: int) -> None:
+        self.nodes[v].children[lane] = child
+        if self.nodes[v].is_leaf:
+            self.places[child] = (v, lane)
+        else:
+            self.nodes[child].parent, self.nodes[child].lane = v, lane
+
+    def _count_labels(self, v: int, change: int) -> None:
+        while v >= 0:
+            self.nodes[v].n_labels += change
+            v = self.nodes[v].parent
+
+    def _split(self, v: int) -> None:
+        """A full node becomes two; if its parent is full, that one first."""
+        if v == self.root:
+            self.root = len(self.nodes)
+            self.nodes.append(Node(is_leaf=False, children=[v], n_labels=self.nodes[v].n_labels))
+            self._attach(self.root, 0, v)
+        if len(self.nodes[self.nodes[v].parent].children) == self.arity:
+            self._split(self.nodes[v].parent)
+        parent, w = self.nodes[v].parent, len(self.nodes)
+        self.nodes.append(Node(is_leaf=self.nodes[v].is_leaf))
+        self.nodes[parent].children.append(w)
+        self._attach(parent, len(self.nodes[parent].children) - 1, w)
+        self._deal([v, w], 2)
+
+    def _regroup_where_due(self, visits: Iterable[int]) -> None:
+        if self._labels_a_row() > ONE_LABEL:
+            return
+        for v in visits:
+            o = self.nodes[v]
+            above_leaves = not o.is_leaf and self.nodes[o.children[0]].is_leaf
+            if above_leaves and o.n_rows // o.n_labels >= o.regroup_at:
+                o.regroup_at *= REGROUP_FACTOR
+                self._deal(list(o.children), len(o.children))
+
+    def _deal(self, siblings: list[int], n_to: int) -> None:
+        """Deal the children of siblings out to the first `n_to` of them anew."""
+        profiles = [profile for v in siblings for profile in self.nodes[v].profiles()]
+        sources = [(v, lane) for v in siblings for lane in range(len(self.nodes[v].children))]
+        parts = deal_out(profiles, n_to, self.random)
+        made = [self._gather([sources[i] for i in part]) for part in parts]
+        parent, lanes = self.nodes[siblings[0]].parent, [self.nodes[v].lane for v in siblings]
+        shares = [
+            [sum(sources[i][0] == v for i in part) / len(part) for v in siblings] if part else []
+            for part in parts
+        ]
+        shares += [[0.0] * len(siblings)] * (len(siblings) - n_to)
+        for v, node in zip(siblings[:n_to], made, strict=True):
+            self._put(v, node)
+        self._mix_lanes(self.nodes[parent], lanes, shares)
+        for lane in lanes[n_to:]:
+            self.nodes[parent].reset(lane)
+        for _ in range(REHEARSALS):
+            for k in range(max(map(len, parts))):
+                for lane, part in zip(lanes, parts, strict=False):
+                    if k < len(part) and profiles[part[k]]:
+                        self.nodes[parent].learn(profiles[part[k]], {lane}, self._step(), 1.0, self.decay)
+
+    def _gather(self, sources: list[tuple[int, int]]) -> Node:
+        """A node of the given children, with those of their weights that say something."""
+        made = Node(is_leaf=self.nodes[sources[0][0]].is_leaf)
+        for lane, (v, from_lane) in enumerate(sources):
+            old = self.nodes[v]
+            made.children.append(old.children[from_lane])
+            bias = old.constant(from_lane)
+            made.bias[lane] = Weight(bias.value, bias.square)
+            for feature, line in old.lines.get(from_lane // LANES, {}).items():
+                weight = line[from_lane % LANES]
+                if abs(weight.value) > NEGLIGIBLE_WEIGHT:
+                    made.line(lane, feature)[lane % LANES] = Weight(weight.value, weight.square)
+        return made
+
+    def _put(self, v: int, made: Node) -> None:
+        made.parent, made.lane = self.nodes[v].parent, self.nodes[v].lane
+        self.nodes[v] = made
+        for lane, child in enumerate(made.children):
+            self._attach(v, lane, child)
+            made.n_labels += 1 if made.is_leaf else self.nodes[child].n_labels
+
+    @staticmethod
+    def _mix_lanes(node: Node, lanes: list[int], shares: list[list[float]]) -> None:
+        """Lane i becomes the mixture shares[i] of all the lanes."""
+        features = {f for lane in lanes for f in node.lines.get(lane // LANES, {})}
+        for feature in features:
+            old = [node.line(lane, feature)[lane % LANES] for lane in lanes]
+            for lane, mixed in zip(lanes, _mixtures(old, shares), strict=True):
+                node.line(lane, feature)[lane % LANES] = mixed
+        old = [node.constant(lane) for lane in lanes]
+        node.bias.update(zip(lanes, _mixtures(old, shares), strict=True))
+
+    def remove(self, label: int) -> None:
+        """Withdraw a label."""
+        if label not in self.places:
+            return
+        leaf, lane = self.places[label]
+        self._remove_lane(leaf, lane)
+        del self.places[label]
+        self.counts[label] = 0
+        self._count_labels(leaf, -1)
+        self._mend(leaf)
+
+    def _remove_lane(self, v: int, lane: int) -> None:
+        """The last child gets the lane of the one taken out."""
+        node, last = self.nodes[v], len(self.nodes[v].children) - 1
+        if lane != last:
+            self._mix_lanes(node, [last, lane], [[1.0, 0.0], [1.0, 0.0]])
+            self._attach(v, lane, node.children[last])
+        node.reset(last)
+        node.children.pop()
+
+    def _mend(self, v: int) -> None:
+        """Restore that a node is at least half full."""
+        node = self.nodes[v]
+        if v == self.root:
+            if not node.is_leaf and len(node.children) == 1:
+                self.root = node.children[0]
+                self.nodes[self.root].parent = self.nodes[self.root].lane = -1
+                node.children = []
+                self._drop_node(v)
+            return
+        if 2 * len(node.children) >= self._most(v):
+            return
+        w = self._nearest_sibling(v)
+        if len(node.children) + len(self.nodes[w].children) > self._most(v):
+            self._deal([v, w], 2)
+        else:
+            self._join(v, w)
+
+    def _join(self, v: int, w: int) -> None:
+        parent = self.nodes[v].parent
+        self._deal([v, w], 1)
+        self._remove_lane(parent, self.nodes[w].lane)
+        self.nodes[w].children, self.nodes[w].parent = [], -1
+        last = len(self.nodes) - 1
+        self._drop_node(w)
+        self._mend(w if parent == last else parent)
+
+    def _drop_node(self, v: int) -> None:
+        """Take a node out; the last of them gets its number."""
+        moved = self.nodes.pop()
+        last = len(self.nodes)
+        if v == last:
+            return
+        self.nodes[v] = moved
+        if moved.parent >= 0:
+            self._attach(moved.parent, moved.lane, v)
+        for lane, child in enumerate(moved.children):
+            self._attach(v, lane, child)
+        if self.root == last:
+            self.root = v
+
+    def _nearest_sibling(self, v: int) -> int:
+        """The sibling whose regressor looks for the same features."""
+        parent = self.nodes[self.nodes[v].parent]
+        profiles, own = parent.profiles(), self.nodes[v].lane
+        others = [lane for lane in range(len(profiles)) if lane != own]
+        return parent.children[max(others, key=lambda lane: (likeness(profiles[own], profiles[lane]), -lane))]
+
+    def log_probability(self, row: Row, label: int) -> float:
+        """Along the way to a label: inner nodes count by half where rows have one label, more where they have more."""
+        share = 1 - ONE_LABEL_DISCOUNT / self._labels_a_row()
+        v, lane = self.places[label]
+        total, weight = 0.0, 1.0
+        while v >= 0:
+            total -= weight * max(0.0, 1.0 - self.nodes[v].scores(row)[lane]) ** 2
+            v, lane, weight = self.nodes[v].parent, self.nodes[v].lane, share
+        return total
+
+
+def _mixtures(old: list[Weight], shares: list[list[float]]) -> list[Weight]:
+    return [
+        Weight(
+            sum(s * w.value for s, w in zip(row, old, strict=True)),
+            sum(s * w.square for s, w in zip(row, old, strict=True)),
+        )
+        for row in shares
+    ]
