@@ -242,10 +242,14 @@ def main():
                 if table:
                     results.append(summary(name, label, table, seconds))
                     print("|", " | ".join(line(results[-1])), "|", flush=True)
+            write(args.output, args.share, results)
     print(report.table(["set", "method", "error", "features", "nodes", "CPU s"], [line(r) for r in results]))
-    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": args.share}
-    content["results"] = earlier(args.output, args.share, results) + results
-    report.write(args.output, {"machine": report.machine(), **content})
+
+
+def write(path, share, results):
+    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": share}
+    content["results"] = earlier(path, share, results) + results
+    report.write(path, {"machine": report.machine(), **content})
 
 
 def earlier(path, share, results):
