@@ -24,11 +24,11 @@ int32_t ceil_log(int64_t k, int64_t base) {
   return d;
 }
 
-// After 2^10, 2^14, 2^18, ... examples: an arrangement costs as much as learning some thousands of rows.
+// After 2^10, 2^13, 2^16, ... examples: an arrangement costs as much as learning some thousands of rows.
 bool is_time_to_arrange(int64_t n_examples) {
   if (!std::has_single_bit(static_cast<uint64_t>(n_examples))) return false;
   const int log = std::countr_zero(static_cast<uint64_t>(n_examples));
-  return log >= 10 && log % 4 == 2;
+  return log >= 10 && log % 3 == 1;
 }
 
 // A label's score as a probability: targets are -1 and +1, which a score short of them may pass.

@@ -52,7 +52,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
 
     Parameters
     ----------
-    max_candidates : int or None, default=16
+    max_candidates : int or None, default=10
         F, how many labels of a node are scored. None: 4 times the logarithm (base 2) of the labels seen so far,
         rounded up, as in the paper.
     max_depth : int, optional
@@ -131,7 +131,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
     def __init__(
         self,
         *,
-        max_candidates: int | None = 16,
+        max_candidates: int | None = 10,
         max_depth: int | None = None,
         bound: float = 1.0,
         early_stop: bool = True,
