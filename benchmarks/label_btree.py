@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +64,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def run_sets(args: argparse.Namespace) -> dict[str, Any]:
+def run_sets(args: argparse.Namespace, results: dict[str, Any]) -> Iterator[None]:
+    """Fill in the results, set by set, and stop after each so that it can be kept."""
     interpreters = Interpreters(peers=args.peers_python, timeout=args.timeout)
-    results = {}
     for name in args.sets.split(","):
         data = prepare(args.data / name)
         sides = take_turns(variants(data, args.ours), data, args.repeats, interpreters)
         results[name] = {"shape": data.shape, "median": {side: median(runs) for side, runs in sides.items()}}
         print(f"\n{name}: {data.shape}\n\n{sets_table(results[name])}\n", flush=True)
-    return results
+        yield
 
 
 def variants(data: DataSet, ours: bool) -> list[Variant]:
@@ -206,9 +207,10 @@ def main() -> None:
     if "late" in parts:
         content["late"] = run_late(args)
         print(content["late"], flush=True)
-    if "sets" in parts:
-        content["sets"] = run_sets(args)
     report.write(args.output, content)
+    if "sets" in parts:
+        for _ in run_sets(args, content.setdefault("sets", {})):
+            report.write(args.output, content)
 
 
 if __name__ == "__main__":
