@@ -8,12 +8,14 @@ For each method and side a small grid of step sizes is run once; the step with t
 alike, is then run `--repeats` times, sides in turns (with 1 the search is the measurement). Figures are medians. Both
 learn as often over the rows: five times, or once where a set is a long stream. Learning and predicting are CPU time,
 parsing excluded on both sides: Vowpal Wabbit's examples are parsed off the clock (harness/sides/vw.py), ours are
-arrays. Bars: learning 6 times, predicting 4 times as fast, error below by a tenth.
+arrays. What the output file holds of other sets and methods is kept. Bars: learning 6 times, predicting 4 times as
+fast, error below by a tenth.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,7 +123,7 @@ def searched_once(chosen: list[Variant | None], searched: dict[str, list[Result]
 def line(data: str, method: str, found: Result) -> list[str]:
     """A row of the table: both sides, and the ratios with their bars."""
     if "error" not in found.get("theirs", {}) or "error" not in found.get("ours", {}):
-        return [data, method, "failed", *[""] * 9]
+        return [data, method, "failed", *[""] * (len(HEADER) - 3)]
     ours, theirs = found["ours"], found["theirs"]
     learn, predict = theirs["learn_us"] / ours["learn_us"], theirs["predict_us"] / ours["predict_us"]
     error = ours["error"] / theirs["error"]
@@ -150,22 +152,21 @@ HEADER += ["learning x", "predicting x", "error ratio"]
 def main() -> None:
     args = arguments()
     interpreters = Interpreters(args.sapwood_python, args.peers_python, args.timeout)
-    outcome: dict[str, Any] = {
-        "machine": report.machine(),
-        "threads": 1,
-        "repeats": args.repeats,
-    }
-    outcome["sets"] = {}
+    outcome: dict[str, Any] = {"machine": report.machine(), "threads": 1, "repeats": args.repeats, "sets": {}}
+    if args.output.exists():
+        outcome["sets"] = json.loads(args.output.read_text())["sets"]
     rows = []
     for name in args.sets.split(","):
         data = prepare(args.data / name)
-        outcome["sets"][name] = {"shape": data.shape, "methods": {}}
+        kept = outcome["sets"].get(name, {}).get("methods", {})
+        outcome["sets"][name] = {"shape": data.shape, "methods": kept}
         for method in args.methods.split(","):
             found = compare(method, data, args, interpreters)
             outcome["sets"][name]["methods"][method] = found
-            rows.append(line(name, method, found))
-            print(report.table(HEADER, rows), flush=True)
             report.write(args.output, outcome)
+    for name, of_set in outcome["sets"].items():
+        rows += [line(name, method, found) for method, found in of_set["methods"].items()]
+    print(report.table(HEADER, rows))
 
 
 if __name__ == "__main__":

@@ -14,12 +14,15 @@ PIP=".venv-peers/bin/python -m pip --quiet --disable-pip-version-check"
     exit 1
 }
 "$PYTHON" -m venv .venv-peers
-$PIP install numpy==1.26.4 scipy==1.13.1 scikit-learn==1.5.2
+$PIP install numpy==1.26.4 scipy==1.13.1 scikit-learn==1.6.1
 # libpecos names torch and transformers as dependencies; XR-Linear imports neither.
 failed=
 $PIP install --no-deps libpecos==1.2.8 || failed="$failed libpecos"
 $PIP install omikuji==0.5.2 || failed="$failed omikuji"
 $PIP install vowpalwabbit==9.11.9 || failed="$failed vowpalwabbit"
+# For budgeted_asu.py: cost-efficient boosting, an oblique tree (which asks for scikit-learn 1.6 or 1.7).
+$PIP install lightgbm==4.7.0 || failed="$failed lightgbm"
+$PIP install treeple==0.10.3 || failed="$failed treeple"
 # From its source, where there is no wheel, napkinXC needs CMake and a C++17 compiler.
 $PIP install napkinxc==0.7.2 || failed="$failed napkinxc"
 [ -z "$failed" ] || echo "not installed, will be reported as failing:$failed" >&2

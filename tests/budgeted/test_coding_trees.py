@@ -248,6 +248,24 @@ def leaf_probabilities(model, x, slope):
     return answer
 
 
+def leaves_met(model, x, slope, beam):
+    """The leaf that the decisions lead to, then the one from the most probable branch not taken, and so on."""
+    a = model.trees_.arrays
+    x = x / np.linalg.norm(x) if model.normalize else x
+    branches, met = [(1.0, int(a["roots"][0]))], []
+    while branches and len(met) < beam:
+        branches.sort()
+        p, at = branches.pop()
+        while at >= 0:
+            here = slice(*a["node_begin"][at : at + 2])
+            yes = 1 / (1 + np.exp(-slope * (x[a["features"][here]] @ a["weights"][here] + a["bias"][at])))
+            ways = [(p * yes, int(a["children"][2 * at])), (p * (1 - yes), int(a["children"][2 * at + 1]))]
+            (p, at), other = ways if yes > 0.5 else ways[::-1]
+            branches.append(other)
+        met.append(~at)
+    return met
+
+
 @pytest.mark.parametrize(("loss", "slope"), [("squared_hinge", 3.0), ("logistic", 1.0)])
 @pytest.mark.parametrize("beam", [2, 5, 1000])
 def test_the_answer_has_the_largest_expected_f1_over_the_likely_leaves(beam, loss, slope):
@@ -258,7 +276,7 @@ def test_the_answer_has_the_largest_expected_f1_over_the_likely_leaves(beam, los
         leaves = [set(model.trees_.labels_of(leaf).tolist()) for leaf in range(model.trees_.n_leaves)]
         for x, labels in zip(X[:25], sets_of(model.predict(X[:25])), strict=True):
             p = leaf_probabilities(model, x, slope)
-            likely = np.argsort(-p)[:beam]
+            likely = leaves_met(model, x, slope, beam)
             marginal = {j: sum(p[k] for k in likely if j in leaves[k]) for j in range(5)}
             ranked = sorted((j for j in range(5) if marginal[j] > 0), key=lambda j: -marginal[j])
 

@@ -131,26 +131,28 @@ TEST(balanced_annotation_trees_are_shallow) {
 }
 
 TEST(row_values_are_found_by_column) {
-  Random random(3);
-  std::vector<int32_t> index;
-  std::vector<float> value;
-  for (int32_t column = 0; column < 5000; ++column) {
-    if (random.below(50) != 0) continue;
-    index.push_back(column * 1000);
-    value.push_back(static_cast<float>(column) + 0.5f);
-  }
-  RowValues<CsrRows<int32_t>> values;
-  for (int turn = 0; turn < 2; ++turn) {
-    values.set({index.data(), value.data(), static_cast<int64_t>(index.size())});
-    size_t next = 0;
+  for (const int32_t apart : {1, 1000}) {  // in an array of all columns, and in a table
+    Random random(3);
+    std::vector<int32_t> index;
+    std::vector<float> value;
     for (int32_t column = 0; column < 5000; ++column) {
-      const bool has = next < index.size() && index[next] == column * 1000;
-      CHECK(values.at(column * 1000) == (has ? value[next] : 0.0f));
-      next += has;
+      if (random.below(50) != 0) continue;
+      index.push_back(column * apart);
+      value.push_back(static_cast<float>(column) + 0.5f);
+    }
+    RowValues<CsrRows<int32_t>> values(5000 * apart);
+    for (int turn = 0; turn < 2; ++turn) {
+      values.set({index.data(), value.data(), static_cast<int64_t>(index.size())});
+      size_t next = 0;
+      for (int32_t column = 0; column < 5000; ++column) {
+        const bool has = next < index.size() && index[next] == column * apart;
+        CHECK(values.at(column * apart) == (has ? value[next] : 0.0f));
+        next += has;
+      }
+      values.set({index.data(), value.data(), 0});
+      CHECK(values.at(index[0]) == 0.0f);
     }
   }
-  values.set({index.data(), value.data(), 0});
-  CHECK(values.at(index[0]) == 0.0f);
 }
 
 TEST(damaged_trees_are_refused) {

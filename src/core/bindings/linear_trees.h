@@ -109,7 +109,7 @@ class Trees {
     check(X);
     if (node < 0 || node >= trees_.n_nodes || row < 0 || row >= X.n_rows()) throw nb::index_error("no such node or row");
     return X.visit([&]<class Rows>(const Rows& rows) {
-      RowValues<Rows> values;
+      RowValues<Rows> values(rows.n_columns);
       values.set(rows.row(row));
       return sapwood::node_score(trees_, node, values, normalize ? unit_scale(rows.row(row)) : 1.0f);
     });

@@ -105,21 +105,39 @@ int32_t OnlineBank::line_or_add(uint64_t key) {
   return line == kNothing ? add(key) : line;
 }
 
-void OnlineBank::move_lanes(const std::array<Lane, 16>& to) {
+template <class Visit>
+void OnlineBank::for_each_moved(const std::array<Lane, 16>& to, Visit visit) const {
   for (int64_t line = kConstant; line < n_lines_; ++line) {
     const float* const w = weights_.get() + kWidth * line;
     const float* const g = rule_.adagrad ? squares_.get() + kWidth * line : nullptr;
-    const OnlineBank* last = nullptr;
-    int64_t there = 0;
     for (size_t lane = 0; lane < to.size(); ++lane) {
-      OnlineBank* const bank = to[lane].bank;
-      if (!bank || (w[lane] == 0.0f && (!g || g[lane] == rule_.initial))) continue;
-      if (bank != last) there = line == kConstant ? kConstant : bank->line_or_add(keys_[static_cast<size_t>(line - kFirstKey)]);
-      last = bank;
-      bank->weights_.get()[kWidth * there + to[lane].lane] = w[lane];
-      if (g) bank->squares_.get()[kWidth * there + to[lane].lane] = g[lane];
+      if (to[lane].bank && (w[lane] != 0.0f || (g && g[lane] != rule_.initial))) visit(line, lane);
     }
   }
+}
+
+void OnlineBank::expect_lanes(const std::array<Lane, 16>& to) const {
+  std::pair<int64_t, const OnlineBank*> last{-1, nullptr};
+  for_each_moved(to, [&](int64_t line, size_t lane) {
+    OnlineBank* const bank = to[lane].bank;
+    if (last != std::pair<int64_t, const OnlineBank*>{line, bank}) ++bank->n_expected_;
+    last = {line, bank};
+  });
+}
+
+void OnlineBank::move_lanes(const std::array<Lane, 16>& to) {
+  std::pair<int64_t, const OnlineBank*> last{-1, nullptr};
+  int64_t there = 0;
+  for_each_moved(to, [&](int64_t line, size_t lane) {
+    OnlineBank* const bank = to[lane].bank;
+    if (last != std::pair<int64_t, const OnlineBank*>{line, bank}) {
+      if (bank->n_expected_ > 0) bank->reserve(kFirstKey + std::exchange(bank->n_expected_, 0));
+      there = line == kConstant ? kConstant : bank->line_or_add(keys_[static_cast<size_t>(line - kFirstKey)]);
+    }
+    last = {line, bank};
+    bank->weights_.get()[kWidth * there + to[lane].lane] = weights_.get()[kWidth * line + static_cast<int64_t>(lane)];
+    if (rule_.adagrad) bank->squares_.get()[kWidth * there + to[lane].lane] = squares_.get()[kWidth * line + static_cast<int64_t>(lane)];
+  });
   reset();
 }
 

@@ -54,7 +54,9 @@ class OnlineBank {
     OnlineBank* bank = nullptr;
     int lane = 0;
   };
-  // Gives weights and step state to lanes of other banks, which must be as new, and forgets everything.
+  // Gives weights and step state to lanes of other banks, which must be as new, and forgets everything. Room that
+  // all of them have been told to expect before is made at once, not little by little.
+  void expect_lanes(const std::array<Lane, 16>& to) const;
   void move_lanes(const std::array<Lane, 16>& to);
   // Forgets everything and gives the memory back.
   void reset();
@@ -75,6 +77,9 @@ class OnlineBank {
   void look_up(const OnlineRow& row, int32_t* lines) const;
   int32_t add(uint64_t key);
   int32_t line_or_add(uint64_t key);
+  // Calls visit(line, lane) for every lane that goes somewhere and has learned something, line after line.
+  template <class Visit>
+  void for_each_moved(const std::array<Lane, 16>& to, Visit visit) const;
   void reserve(int64_t n_lines);
 
   Rule rule_;
@@ -84,6 +89,7 @@ class OnlineBank {
   AlignedArray<float> weights_, squares_;
   int64_t n_lines_ = 0;
   int64_t room_ = 0;
+  int64_t n_expected_ = 0;  // lines, see expect_lanes
 };
 
 }  // namespace sapwood

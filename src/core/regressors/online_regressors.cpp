@@ -90,7 +90,6 @@ void OnlineRegressors::split(int32_t bank, const std::array<int32_t, 16>& parent
   Page old(rule_);
   std::swap(old, pages_[static_cast<size_t>(bank)]);
   free_.push_back(bank);  // for the nodes that stay
-  std::array<OnlineBank::Lane, 16> to{};
   int32_t half[2] = {-1, -1};
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i] < 0) continue;
@@ -99,14 +98,7 @@ void OnlineRegressors::split(int32_t bank, const std::array<int32_t, 16>& parent
     add_to(half[moves], nodes[i]);
     half[moves] = place(nodes[i]).bank;
   }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i] < 0) continue;
-    const Place there = place(nodes[i]);
-    for (int w = 0; w < width_; ++w) {
-      to[i * static_cast<size_t>(width_) + static_cast<size_t>(w)] = {&pages_[static_cast<size_t>(there.bank)].bank, there.lane + w};
-    }
-  }
-  old.bank.move_lanes(to);
+  old.bank.move_lanes(lanes_now(nodes));
 }
 
 // Those in use, in the order of the first of their nodes: the same whether the model was read from a file or not.
@@ -133,18 +125,26 @@ void OnlineRegressors::rebuild(const Pages& plan) {
     free_.push_back(bank);
     for (size_t i = 0; i < nodes.size(); ++i) add_to(i == 0 ? -1 : bank, nodes[i]);
   }
-  for (const int32_t bank : old_banks) {
-    Page& from = old[static_cast<size_t>(bank)];
-    std::array<OnlineBank::Lane, 16> to{};
-    for (size_t i = 0; i < static_cast<size_t>(capacity()); ++i) {
-      if (from.nodes[i] < 0) continue;
-      const Place there = place(from.nodes[i]);
-      for (int w = 0; w < width_; ++w) {
-        to[i * static_cast<size_t>(width_) + static_cast<size_t>(w)] = {&pages_[static_cast<size_t>(there.bank)].bank, there.lane + w};
-      }
-    }
-    from.bank.move_lanes(to);
+  std::vector<std::array<OnlineBank::Lane, 16>> to(old_banks.size());
+  for (size_t b = 0; b < old_banks.size(); ++b) {
+    const Page& from = old[static_cast<size_t>(old_banks[b])];
+    to[b] = lanes_now(from.nodes);
+    from.bank.expect_lanes(to[b]);
   }
+  for (size_t b = 0; b < old_banks.size(); ++b) old[static_cast<size_t>(old_banks[b])].bank.move_lanes(to[b]);
+}
+
+// Where the lanes of a page are now that its nodes have other places.
+std::array<OnlineBank::Lane, 16> OnlineRegressors::lanes_now(const std::array<int32_t, 16>& nodes) {
+  std::array<OnlineBank::Lane, 16> to{};
+  for (size_t i = 0; i < static_cast<size_t>(capacity()); ++i) {
+    if (nodes[i] < 0) continue;
+    const Place there = place(nodes[i]);
+    for (int w = 0; w < width_; ++w) {
+      to[i * static_cast<size_t>(width_) + static_cast<size_t>(w)] = {&pages_[static_cast<size_t>(there.bank)].bank, there.lane + w};
+    }
+  }
+  return to;
 }
 
 const float* OnlineRegressors::dense_scores(Place at, OnlineWork& work) const {

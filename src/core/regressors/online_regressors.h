@@ -146,6 +146,7 @@ class OnlineRegressors {
   template <class ChildrenOf, class WeightOf>
   Pages plan_pages(int32_t root, ChildrenOf children_of, WeightOf weight_of) const;
   void rebuild(const Pages& plan);
+  std::array<OnlineBank::Lane, 16> lanes_now(const std::array<int32_t, 16>& nodes);
   [[nodiscard]] std::vector<int32_t> banks_in_order() const;
   // parents[i]: the node above the page's i-th node.
   void split(int32_t bank, const std::array<int32_t, 16>& parents);

@@ -16,13 +16,16 @@ namespace sapwood {
 namespace {
 
 constexpr int64_t kRowsATask = 64;
+constexpr float kLess = 0.9999f;
 constexpr float kLeast = std::numeric_limits<float>::min();  // probability of a leaf: whatever was met has a score
 
-// Gives the leaves of one row after the other, the most probable first.
+// Gives the leaves of one row: the one that the decisions lead to, then the one that they lead to from the most probable
+// branch not taken yet, and so on. To have the leaves in the exact order of their probabilities would mean to open most of
+// a tree that is in doubt.
 template <class Rows>
 class LeafSearch {
  public:
-  LeafSearch(const LinearTrees& trees, float slope) : trees_(trees), slope_(static_cast<double>(slope)) {}
+  LeafSearch(const LinearTrees& trees, float slope) : trees_(trees), slope_(static_cast<double>(slope)), values_(trees.n_features) {}
 
   void start(Row<typename Rows::Index> row, bool normalize) {
     values_.set(row);
@@ -30,28 +33,28 @@ class LeafSearch {
     branches_.assign(1, {0.0, trees_.roots[0]});
   }
   [[nodiscard]] bool exhausted() const { return branches_.empty(); }
-  // What is left is at most this probable.
-  [[nodiscard]] float next_probability() const { return probability(branches_.front()); }
+  // The leaf that the decisions lead to, without a look at the others.
+  [[nodiscard]] int32_t first() const { return leaf_of(trees_, 0, values_, scale_); }
 
   struct Leaf {
     int32_t number;
     float probability;
   };
   Leaf next() {
-    while (true) {
-      std::ranges::pop_heap(branches_, before);
-      const Branch branch = branches_.back();
-      branches_.pop_back();
-      if (branch.at < 0) return {~branch.at, probability(branch)};
+    std::ranges::pop_heap(branches_, before);
+    Branch branch = branches_.back();
+    branches_.pop_back();
+    while (branch.at >= 0) {
       const double f = node_score(trees_, branch.at, values_, scale_), sure = slope_ * std::abs(f);
       const double likely = branch.log_probability - std::log1p(std::exp(-sure));
-      push({f > 0 ? likely : likely - sure, trees_.children[2 * branch.at]});
-      push({f > 0 ? likely - sure : likely, trees_.children[2 * branch.at + 1]});
+      const int32_t* const child = trees_.children + 2 * branch.at;
+      const int taken = f > 0 ? 0 : 1;
+      branches_.push_back({likely - sure, child[1 - taken]});
+      std::ranges::push_heap(branches_, before);
+      branch = {likely, child[taken]};
     }
+    return {~branch.at, std::max(static_cast<float>(std::exp(branch.log_probability)), kLeast)};
   }
-
-  // The leaf that the decisions alone lead to.
-  [[nodiscard]] int32_t decided() const { return leaf_of(trees_, 0, values_, scale_); }
 
  private:
   struct Branch {
@@ -60,13 +63,6 @@ class LeafSearch {
   };
   static bool before(const Branch& a, const Branch& b) {
     return a.log_probability < b.log_probability || (a.log_probability == b.log_probability && a.at > b.at);
-  }
-  static float probability(const Branch& branch) {
-    return std::max(static_cast<float>(std::exp(branch.log_probability)), kLeast);
-  }
-  void push(Branch branch) {
-    branches_.push_back(branch);
-    std::ranges::push_heap(branches_, before);
   }
 
   const LinearTrees& trees_;
@@ -89,8 +85,12 @@ bool better(const Scored& a, const Scored& b) { return a.second > b.second || (a
 class LabelScores {
  public:
   void clear() { sum_.clear(); }
-  void add(std::span<const int32_t> labels, float probability) {
-    for (const int32_t label : labels) sum_[label] += probability;
+  // A label not met before gets `most_new` at the most.
+  void add(std::span<const int32_t> labels, float probability, float most_new) {
+    for (const int32_t label : labels) {
+      const auto [met, is_new] = sum_.try_emplace(label, std::min(probability, most_new));
+      if (!is_new) met->second += probability;
+    }
   }
   [[nodiscard]] size_t met() const { return sum_.size(); }
 
@@ -113,47 +113,76 @@ class ExpectedF1 {
   explicit ExpectedF1(const LinearTrees& trees) : trees_(trees) {}
 
   void clear() {
-    scores_.clear();
     leaves_.clear();
     carriers_.clear();
   }
   void add(int32_t leaf, float probability) {
     const auto labels = labels_of(trees_, leaf);
-    scores_.add(labels, probability);
     for (const int32_t label : labels) carriers_.emplace_back(label, static_cast<int32_t>(leaves_.size()));
-    leaves_.push_back({static_cast<double>(probability), static_cast<double>(labels.size()), 0});
+    leaves_.push_back({static_cast<double>(probability), labels.size(), 0});
   }
 
   // Appends the labels, ascending.
   void choose(std::vector<int32_t>& out) {
-    const auto ranked = scores_.best(scores_.met());
-    std::ranges::sort(carriers_);
+    rank();
+    prepare_inverses();
     double best = 0;
     for (const Leaf& leaf : leaves_) best += leaf.size == 0 ? leaf.probability : 0;  // of the empty set
     size_t size = 0;
-    for (size_t k = 0; k < ranked.size(); ++k) {
-      auto carrier = std::ranges::lower_bound(carriers_, std::pair{ranked[k].first, 0});
-      for (; carrier != carriers_.end() && carrier->first == ranked[k].first; ++carrier) ++leaves_[static_cast<size_t>(carrier->second)].hits;
+    for (size_t k = 0; k < ranked_.size(); ++k) {
+      for (size_t c = ranked_[k].begin; c < ranked_[k].end; ++c) {
+        Leaf& leaf = leaves_[static_cast<size_t>(carriers_[c].second)];
+        leaf.hit += leaf.probability;
+      }
       double expected = 0;
-      for (const Leaf& leaf : leaves_) expected += leaf.probability * 2 * leaf.hits / (static_cast<double>(k + 1) + leaf.size);
+      for (const Leaf& leaf : leaves_) expected += leaf.hit * twice_inverse_[k + 1 + leaf.size];
       if (expected > best) {
         best = expected;
         size = k + 1;
       }
     }
     const auto first = static_cast<int64_t>(out.size());
-    for (size_t k = 0; k < size; ++k) out.push_back(ranked[k].first);
+    for (size_t k = 0; k < size; ++k) out.push_back(ranked_[k].label);
     std::sort(out.begin() + first, out.end());
   }
 
  private:
   struct Leaf {
-    double probability, size, hits;
+    double probability;
+    size_t size;
+    double hit;  // probability times how many of the labels chosen so far it has
   };
+  struct Ranked {
+    double marginal;
+    int32_t label;
+    size_t begin, end;  // of its carriers
+  };
+
+  // The labels by the probability of the leaves that have them.
+  void rank() {
+    std::ranges::sort(carriers_);
+    ranked_.clear();
+    for (size_t c = 0; c < carriers_.size(); ++c) {
+      if (c == 0 || carriers_[c].first != carriers_[c - 1].first) ranked_.push_back({0, carriers_[c].first, c, c});
+      ranked_.back().marginal += leaves_[static_cast<size_t>(carriers_[c].second)].probability;
+      ranked_.back().end = c + 1;
+    }
+    std::ranges::sort(ranked_, [](const Ranked& a, const Ranked& b) {
+      return a.marginal > b.marginal || (a.marginal == b.marginal && a.label < b.label);
+    });
+  }
+
+  void prepare_inverses() {
+    size_t largest = ranked_.size();
+    for (const Leaf& leaf : leaves_) largest = std::max(largest, ranked_.size() + leaf.size);
+    for (size_t n = twice_inverse_.size(); n <= largest; ++n) twice_inverse_.push_back(n ? 2.0 / static_cast<double>(n) : 0);
+  }
+
   const LinearTrees& trees_;
-  LabelScores scores_;
   std::vector<Leaf> leaves_;
   std::vector<std::pair<int32_t, int32_t>> carriers_;  // label, place in leaves_
+  std::vector<Ranked> ranked_;
+  std::vector<double> twice_inverse_;  // 2 / n
 };
 
 int64_t n_tasks(int64_t n_rows) { return (n_rows + kRowsATask - 1) / kRowsATask; }
@@ -228,12 +257,12 @@ void top_by_search(const LinearTrees& trees, const Rows& X, bool normalize, int3
     for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask) && !monitor.stopped(); ++i) {
       search.start(X.row(i), normalize);
       met.clear();
-      float last = 1.0f;
-      for (int32_t leaves = 0; !search.exhausted(); ++leaves) {
-        if (leaves >= beam && met.met() >= top && (search.next_probability() < last || last <= kLeast)) break;
+      // Who asks for more labels than the beam meets learns of others, but gets the same best one.
+      float most_new = 1.0f;
+      for (int32_t leaves = 0; !search.exhausted() && (leaves < beam || met.met() < top); ++leaves) {
+        if (leaves == beam && met.met() > 0) most_new = kLess * met.best(1)[0].second;
         const auto leaf = search.next();
-        met.add(labels_of(trees, leaf.number), leaf.probability);
-        last = leaf.probability;
+        met.add(labels_of(trees, leaf.number), leaf.probability, most_new);
       }
       const auto best = met.best(top);
       int32_t* const labels = answers.labels + i * answers.top;
@@ -259,7 +288,7 @@ Reached sets_by_search(const LinearTrees& trees, const Rows& X, bool normalize, 
       const size_t before = labels.size();
       search.start(X.row(i), normalize);
       if (beam == 1) {
-        const auto set = labels_of(trees, search.decided());
+        const auto set = labels_of(trees, search.first());
         labels.insert(labels.end(), set.begin(), set.end());
       } else {
         chooser.clear();

@@ -15,15 +15,16 @@ LinearTreeArrays train_coding_tree(const Rows& X, const CodingShape& shape, cons
 
 // A node's probability of yes is 1 / (1 + exp(-slope f(x))), a leaf's the product on the way to it.
 //
-// The best labels by the probability of the leaves that have them. The most probable leaves come first: `beam` of them at
-// least, and as many as it takes to meet `top` labels, those as probable as the last included.
+// The best labels by the probability of the leaves that have them: `beam` leaves, and more until `top` labels are met.
+// First comes the leaf that the decisions lead to, then the one that they lead to from the most probable branch not taken
+// yet, and so on. Labels that only leaves beyond the beam have do not come before the best of those within.
 template <class Rows>
 void top_by_search(const LinearTrees& trees, const Rows& X, bool normalize, int32_t beam, float slope, int n_threads, TopAnswers answers,
                    Monitor& monitor);
 
-// The label set of each row, as CSR. With a beam of 1 that of the leaf which the row comes to by the decisions alone; with
-// more, the set with the largest expected F1 where the truth is one of the `beam` most probable leaves' (among the sets of
-// the labels most probable in these).
+// The label set of each row, as CSR: the one with the largest expected F1 where the truth is the set of one of the `beam`
+// leaves, among the sets of the labels most probable in these. With a beam of 1 it is the set of the leaf that the
+// decisions lead to.
 template <class Rows>
 [[nodiscard]] Reached sets_by_search(const LinearTrees& trees, const Rows& X, bool normalize, int32_t beam, float slope, int n_threads,
                                      Monitor& monitor);

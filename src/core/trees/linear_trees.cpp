@@ -81,6 +81,12 @@ void check_trees(const LinearTrees& t, int64_t n_weights, int64_t n_leaf_labels)
 
 template <class Rows>
 void RowValues<Rows>::set(Row<typename Rows::Index> row) {
+  if (is_direct_) {
+    for (const int32_t column : keys_) values_[static_cast<size_t>(column)] = 0.0f;
+    keys_.assign(row.index, row.index + row.count);
+    for (int64_t k = 0; k < row.count; ++k) values_[static_cast<size_t>(row.index[k])] = row.value[k];
+    return;
+  }
   const uint32_t slots = std::bit_ceil(std::max(kFewestSlots, kSlotsAValue * static_cast<uint32_t>(row.count)));
   mask_ = slots - 1;
   shift_ = 32 - std::countr_zero(slots);
@@ -99,7 +105,7 @@ void RowValues<Rows>::set(Row<typename Rows::Index> row) {
 template <class Rows>
 class MeanScores {
  public:
-  explicit MeanScores(const LinearTrees& trees) : trees_(trees), sum_(static_cast<size_t>(trees.n_labels)) {}
+  explicit MeanScores(const LinearTrees& trees) : trees_(trees), values_(trees.n_features), sum_(static_cast<size_t>(trees.n_labels)) {}
 
   void run(Row<typename Rows::Index> row, float scale, std::span<const int32_t> others, TopAnswers answer) {
     values_.set(row);
@@ -144,7 +150,7 @@ class MeanScores {
 template <class Rows>
 void find_leaves(const LinearTrees& trees, const Rows& X, bool normalize, int n_threads, int32_t* leaves, Monitor& monitor) {
   parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
-    RowValues<Rows> values;
+    RowValues<Rows> values(X.n_columns);
     for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
       const auto row = X.row(i);
       const float scale = normalize ? unit_scale(row) : 1.0f;

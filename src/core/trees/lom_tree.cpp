@@ -52,9 +52,9 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
   if (t_ >= next_repack_) repack();
 }
 
-// Growth leaves banks half full, so the routers are laid out anew each time that the tree has grown by half.
+// Growth leaves banks half full, so the routers are laid out anew each time that the tree has doubled.
 void LomTree::repack() {
-  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
+  while (next_repack_ <= t_) next_repack_ *= 2;
   routers_.repack(0, [this](int32_t v) { return std::array{at(v).left, at(v).right}; }, [this](int32_t v) { return at(v).total; });
 }
 
@@ -316,7 +316,7 @@ bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<On
   nodes_ = std::move(nodes);
   if (!is_tree()) return false;
   t_ = std::count_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.leaf(); });
-  while (next_repack_ <= t_) next_repack_ += next_repack_ / 2;
+  while (next_repack_ <= t_) next_repack_ *= 2;
   for (Node& node : nodes_) {
     node.heaviest = 0;
     for (const LomCount& count : node.counts.sorted()) {

@@ -43,8 +43,8 @@ class AnnotationTreeClassifier(CodingTreeClassifier):
         How often a node may choose columns.
     tol : float, default=0.01
         A node stops when its certified duality gap is at most this share of its objective.
-    beam : int, default=10
-        How many leaves, the most probable, an answer looks at: see `predict`. 1 is the paper's, and the quickest.
+    beam : int, default=30
+        How many leaves an answer looks at: see `predict`. 1 is the paper's, and the quickest.
     normalize : bool, default=True
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
@@ -94,7 +94,7 @@ class AnnotationTreeClassifier(CodingTreeClassifier):
         min_examples: int = 2,
         max_planes: int = 3,
         tol: float = 0.01,
-        beam: int = 10,
+        beam: int = 30,
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,

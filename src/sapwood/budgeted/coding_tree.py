@@ -151,8 +151,9 @@ class CodingTreeClassifier(SapwoodClassifier):
     def predict(self, X: Any) -> Any:
         """Give each row a label set.
 
-        With ``beam=1`` that of the leaf to which the decisions lead; with more, the one of the largest expected F1 if
-        the truth is one of the `beam` most probable leaves' sets. For one label a row, the most probable label.
+        With ``beam=1`` that of the leaf to which the decisions lead. With more, the one of the largest expected F1 if
+        the truth is the set of one of so many leaves: of the first, of the one to which they lead from the most
+        probable branch not taken, and so on. For one label a row, the most probable label of these leaves.
 
         Parameters
         ----------
@@ -176,11 +177,10 @@ class CodingTreeClassifier(SapwoodClassifier):
         )
 
     def _top(self, rows: _core.Rows, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        beam = 1 if self._target_kind == "multiclass" else self.beam  # a leaf a label: k leaves are enough
         return self.trees_.core.top_by_search(
             rows,
             k=k,
-            beam=beam,
+            beam=self.beam,
             slope=SLOPES[self.loss],
             normalize=self.normalize,
             n_threads=n_threads(self.n_jobs),

@@ -35,8 +35,8 @@ class PowersetTreeClassifier(CodingTreeClassifier):
         How often a node may choose columns.
     tol : float, default=0.01
         A node stops when its certified duality gap is at most this share of its objective.
-    beam : int, default=10
-        How many leaves, the most probable, an answer looks at: see `predict`. 1 is the paper's, and the quickest.
+    beam : int, default=30
+        How many leaves an answer looks at: see `predict`. 1 is the paper's, and the quickest.
     normalize : bool, default=True
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
@@ -86,7 +86,7 @@ class PowersetTreeClassifier(CodingTreeClassifier):
         class_weight: Literal["balanced"] | None = None,
         max_planes: int = 3,
         tol: float = 0.01,
-        beam: int = 10,
+        beam: int = 30,
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
