@@ -117,15 +117,17 @@ def count_features(model, width):
 
 def describe(model, X, y, chosen):
     """What is kept of one fold."""
-    nodes = 0
+    nodes = grown = 0
     if isinstance(model, BudgetedTreeClassifier):
         nodes = model.n_nodes_
+        grown = getattr(model, "unpruned_n_nodes_", nodes)
     elif isinstance(model, DecisionTreeClassifier):
         nodes = model.tree_.node_count
     return {
         "error": float(np.mean(model.predict(X) != y)),
         "features": count_features(model, X.shape[1]),
         "nodes": nodes,
+        "nodes grown": grown,
         "chosen": chosen,
     }
 
@@ -194,6 +196,7 @@ def summary(name, method, rows, seconds):
         "features": float(np.mean([row["features"] for row in rows])),
         "most features": int(max(row["features"] for row in rows)),
         "nodes": float(np.mean([row["nodes"] for row in rows])),
+        "nodes grown": float(np.mean([row.get("nodes grown", row["nodes"]) for row in rows])),
         "seconds": seconds,
         "chosen": list(dict.fromkeys(row["chosen"] for row in rows)),
         "fold errors": errors.tolist(),
@@ -239,10 +242,14 @@ def main():
                 if table:
                     results.append(summary(name, label, table, seconds))
                     print("|", " | ".join(line(results[-1])), "|", flush=True)
+            write(args.output, args.share, results)
     print(report.table(["set", "method", "error", "features", "nodes", "CPU s"], [line(r) for r in results]))
-    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": args.share}
-    content["results"] = earlier(args.output, args.share, results) + results
-    report.write(args.output, {"machine": report.machine(), **content})
+
+
+def write(path, share, results):
+    content = {"command": "python benchmarks/budgeted_asu.py DATA", "share": share}
+    content["results"] = earlier(path, share, results) + results
+    report.write(path, {"machine": report.machine(), **content})
 
 
 def earlier(path, share, results):

@@ -284,7 +284,7 @@ def train_budgeted_tree(
     seed: int,
     n_threads: int,
     progress: _Progress | None,
-) -> tuple[_Arrays, float, float]: ...
+) -> tuple[_Arrays, float, float, int]: ...
 
 class BudgetedTree:
     """A budgeted tree, read only."""

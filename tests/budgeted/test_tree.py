@@ -65,7 +65,7 @@ def test_same_tree_as_the_reference(seed, n, prune, balanced, planes, max_depth,
     how = {"max_depth": max_depth, "max_features": max_features}
     expected = BudgetedTree(parameters, prune=prune, folds=3, random_state=seed, **how).fit(X, y)
     fold = deal_folds(y, 3, np.random.default_rng(seed)).astype(np.uint8) if prune else None
-    arrays, wrong, wrong_before = grow(
+    arrays, wrong, wrong_before, nodes_before = grow(
         sp.csr_matrix(X) if is_sparse else X,
         y,
         fold,
@@ -78,6 +78,7 @@ def test_same_tree_as_the_reference(seed, n, prune, balanced, planes, max_depth,
     np.testing.assert_array_equal(answers(arrays, X, 3 if prune else 1), expected.predict(X))
     assert np.unique(arrays["columns"]).tolist() == expected.features_.tolist()
     assert np.sum(arrays["children"][::2] >= 0) == sum(node.bac is not None for node in expected.nodes_)
+    assert nodes_before >= len(arrays["parent"])
     if prune:
         assert wrong == round(expected.cv_error_ * n)
         assert wrong_before == round(expected.unpruned_cv_error_ * n)
@@ -90,6 +91,7 @@ def test_pruning_never_raises_the_summed_cv_error(seed, folds):
     model = BudgetedTreeClassifier(budget=2, folds=folds, random_state=0).fit(X, y)
     whole = BudgetedTreeClassifier(budget=2, folds=folds, random_state=0, prune=False).fit(X, y)
     assert model.cv_error_ <= model.unpruned_cv_error_
+    assert model.n_nodes_ <= model.unpruned_n_nodes_
     assert not hasattr(whole, "cv_error_")
 
 

@@ -1,4 +1,5 @@
 // The budgeted methods from C++: forms of the data, threads, a workspace used again. What they find is tested in Python.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

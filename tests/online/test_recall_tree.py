@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.streams import WEIGHTS, Example, streams
 
-from sapwood import _core
+from sapwood import RecallTreeClassifier, _core, inspect
 from sapwood.reference.linear import Rule
+from sapwood.reference.objective import lemma_1_bound
 from sapwood.reference.recall_tree import RecallTree
 from sapwood.reference.records import Event
 
@@ -264,3 +265,45 @@ def test_arranging_labels_changes_no_answer():
         labels, scores = tree.explain(as_rows(values, False), row=i)[5:]
         assert labels.tolist() == [label for label, _ in told.ranking]
         assert scores.tolist() == pytest.approx([score for _, score in told.ranking], rel=1e-5, abs=1e-6)
+
+
+@_few
+@given(streams(WEIGHTS, longest=60), st.sampled_from([2, 3]))
+def test_inspection(stream, arity):
+    """Balance, purity and J of two children as the reference has them; drawings are made."""
+    X, y = matrix(stream), np.array([example.y for example in stream])
+    weight = [example.weight for example in stream]
+    options = {"max_candidates": 2, "arity": arity, "normalize": False, "tolerance": 0.0}
+    model = RecallTreeClassifier(**options, random_state=0).partial_fit(X, y, sample_weight=weight)
+    code = {label: i for i, label in enumerate(model.classes_.tolist())}
+    rule = Rule(lanes=16)
+    tree = RecallTree(
+        max_candidates=2,
+        arity=arity,
+        router_weight="total",
+        path_features="none",
+        router_rule=rule,
+        score_rule=rule,
+    )
+    for values, label, w in zip(X, y.tolist(), weight, strict=True):
+        tree.learn(reference_row(values, True), code[label], w)
+    table = inspect.nodes(model)
+    assert table["examples"].tolist() == [n.hist.total for n in tree.nodes]
+    assert table["depth"].tolist() == [n.depth for n in tree.nodes]
+    assert ("objective" in table) == (arity == 2)
+    for n in tree.nodes if arity == 2 else []:
+        quality = tree.quality(n.number)
+        figures = [table[name][n.number] for name in ("balance", "purity", "objective")]
+        if quality is None:
+            assert np.isnan(figures).all()
+        else:
+            assert figures == pytest.approx(list(quality), abs=1e-12)
+            assert 0 <= figures[2] <= 1 + 1e-12
+            assert figures[1] <= lemma_1_bound(quality) + 1e-12
+    assert inspect.to_svg(model).startswith("<svg")
+    assert inspect.tree(model)["examples"] == sum(weight)
+
+
+def test_several_labels_a_row_are_refused():
+    with pytest.raises(ValueError, match="one label a row"):
+        RecallTreeClassifier().fit(np.eye(2), [[0, 1], [1]])

@@ -58,8 +58,8 @@ nb::dict to_dict(const BudgetedTree& tree, size_t n_folds) {
   return out;
 }
 
-// Grows a tree, and prunes it where `fold` is given. Returns the arrays of a BudgetedTree and the error when held out
-// after and before pruning.
+// Grows a tree, and prunes it where `fold` is given. Returns the arrays of a BudgetedTree, the error when held out after
+// and before pruning, and how many nodes there were before.
 nb::tuple train_budgeted_tree(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& label_codes,
                               int32_t n_labels, std::optional<Array<float>> row_weight, std::optional<Array<uint8_t>> fold,
                               int32_t n_folds, int32_t max_depth, int64_t max_features, const nb::dict& options_named,
@@ -88,7 +88,7 @@ nb::tuple train_budgeted_tree(const RowsView& X, const Array<int64_t>& label_ind
     });
   });
   const size_t n_weights = options.prune ? static_cast<size_t>(n_folds) : 1;
-  return nb::make_tuple(to_dict(tree, n_weights), tree.cv_error, tree.unpruned_cv_error);
+  return nb::make_tuple(to_dict(tree, n_weights), tree.cv_error, tree.unpruned_cv_error, tree.unpruned_nodes);
 }
 
 // A trained tree over arrays that Python holds.
@@ -143,7 +143,7 @@ void bind_budgeted_tree(nb::module_& m) {
   m.def("train_budgeted_tree", &train_budgeted_tree, nb::arg("X"), nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(),
         nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("fold").none(), nb::arg("n_folds"), nb::arg("max_depth"),
         nb::arg("max_features"), nb::arg("options"), nb::arg("normalize"), nb::arg("seed"), nb::arg("n_threads"),
-        nb::arg("progress").none(), "Grow a budgeted tree; returns its arrays, and its held-out error after and before pruning.");
+        nb::arg("progress").none(), "Grow a budgeted tree; returns its arrays, its held-out error after and before pruning, its nodes before.");
   nb::class_<TreeModel>(m, "BudgetedTree", "A budgeted tree, read only.")
       .def(nb::init<const nb::dict&, int32_t, int32_t, int64_t>(), nb::arg("arrays"), nb::kw_only(), nb::arg("n_folds"),
            nb::arg("n_labels"), nb::arg("n_columns"))

@@ -358,6 +358,7 @@ template <class Rows>
 BudgetedTree grow_budgeted_tree(const Rows& X, const TreeProblem& problem, const TreeOptions& options, Monitor& monitor) {
   BudgetedTree tree = Grower<Rows>(X, problem, options, monitor).grow();
   tree.cv_error = tree.unpruned_cv_error = subtree_error(tree);
+  tree.unpruned_nodes = static_cast<int64_t>(tree.nodes.size());
   if (options.prune) prune_tree(tree);
   return tree;
 }

@@ -50,6 +50,7 @@ struct BudgetedTree {
   std::vector<TreeNode> nodes;     // root first, parents before their children
   double cv_error = 0.0;           // weight of the held-out rows that the tree gets wrong
   double unpruned_cv_error = 0.0;  // the same before pruning
+  int64_t unpruned_nodes = 0;
 };
 
 template <class Rows>

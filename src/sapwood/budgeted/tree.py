@@ -19,6 +19,7 @@ from sapwood.budgeted.node_text import captions, node_bac, tree_text
 from sapwood.budgeted.options import check_options, core_options
 
 MOST_FOLDS = 255
+PRUNING_FIGURES = ("cv_error_", "unpruned_cv_error_", "unpruned_n_nodes_")
 
 
 class BudgetedTreeClassifier(SapwoodClassifier):
@@ -79,6 +80,8 @@ class BudgetedTreeClassifier(SapwoodClassifier):
     cv_error_, unpruned_cv_error_ : float
         Share of the training rows that the tree gets wrong when they are held out, and before pruning; only if
         `prune`. Good for cutting, too good to report: columns are chosen on the sum of all folds.
+    unpruned_n_nodes_ : int
+        How many nodes were grown; only if `prune`.
 
     Examples
     --------
@@ -153,7 +156,7 @@ class BudgetedTreeClassifier(SapwoodClassifier):
                 raise ValueError("sample_weight is zero for every row with a label")
         fold = deal_folds(targets, counts, int(self.folds), seed) if self.prune else None
         with progress(f"{type(self).__name__}: {len(targets.classes):,} labels", self.verbose) as report:
-            arrays, wrong, wrong_before = _core.train_budgeted_tree(
+            arrays, wrong, wrong_before, nodes_before = _core.train_budgeted_tree(
                 rows,
                 targets.indptr,
                 targets.codes,
@@ -172,10 +175,10 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         n_folds = int(self.folds) if self.prune else 1
         self._model = _Model(arrays, n_folds, len(targets.classes), self.n_features_in_, bool(self.normalize))
         total = float(counts.sum() if weight is None else weight[counts].sum(dtype=np.float64))
-        self.__dict__.pop("cv_error_", None)
-        self.__dict__.pop("unpruned_cv_error_", None)
+        for name in PRUNING_FIGURES:
+            self.__dict__.pop(name, None)
         if self.prune:
-            self.cv_error_, self.unpruned_cv_error_ = wrong / total, wrong_before / total
+            self._note_pruning(wrong / total, wrong_before / total, nodes_before)
         self._note_targets(targets)
         return self
 
@@ -382,16 +385,20 @@ class BudgetedTreeClassifier(SapwoodClassifier):
         return self._model.arrays
 
     def _metadata(self) -> dict[str, Any]:
-        errors = [getattr(self, name, None) for name in ("cv_error_", "unpruned_cv_error_")]
-        return {"n_folds": self._model.n_folds, "normalize": self._model.normalize, "cv_errors": errors}
+        figures = [getattr(self, name) for name in PRUNING_FIGURES if hasattr(self, name)]
+        return {"n_folds": self._model.n_folds, "normalize": self._model.normalize, "pruning": figures}
 
     def _restore(self, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
-        normalize, errors = metadata["normalize"], metadata["cv_errors"]
-        if not isinstance(normalize, bool) or not isinstance(errors, list) or len(errors) != 2:
+        normalize, pruning = metadata["normalize"], metadata["pruning"]
+        if not isinstance(normalize, bool) or not isinstance(pruning, list) or len(pruning) not in (0, 3):
             raise ValueError("its metadata are damaged")
         self._model = _Model(tensors, metadata["n_folds"], len(self.classes_), self.n_features_in_, normalize)
-        if None not in errors:
-            self.cv_error_, self.unpruned_cv_error_ = float(errors[0]), float(errors[1])
+        if pruning:
+            self._note_pruning(*pruning)
+
+    def _note_pruning(self, error: float, error_before: float, nodes_before: int) -> None:
+        self.cv_error_, self.unpruned_cv_error_ = float(error), float(error_before)
+        self.unpruned_n_nodes_ = int(nodes_before)
 
 
 def deal_folds(targets: Targets, counts: NDArray[np.bool_], folds: int, seed: int) -> NDArray[np.uint8]:

@@ -97,7 +97,7 @@ def _count(node: int, below: list[list[int]]) -> int:
 
 
 def _is_worth_saying(value: Any) -> bool:
-    return value is not None and value == value
+    return value is not None and not (isinstance(value, (np.floating, float)) and not np.isfinite(value))
 
 
 def _number(value: Any) -> str:
