@@ -161,7 +161,7 @@ def print_tables(results):
         [f"{name} (printed)", *(f"{PRINTED[s][name]:.3f}" if s in PRINTED else "-" for s in results)]
         for name in PRINTED["mulan_cal500"]
     ]
-    f1 = rows(lambda r: f"{r['f1']:.3f} ± {r['f1_error']:.3f}")
+    f1 = rows(lambda r: f"{r['f1']:.3f}" + (f" ± {r['f1_error']:.3f}" if r["f1_error"] is not None else ""))
     print(report.table(["method", *header], f1 + printed))
     print("\nMicroseconds to predict a row, one thread\n")
     print(report.table(["method", *header], rows(lambda r: report.number(r["test_microseconds"]))))
