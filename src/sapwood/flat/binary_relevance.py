@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from sapwood import _core
 from sapwood._estimator import all_or_nothing
@@ -81,16 +80,6 @@ class BinaryRelevanceClassifier(WrappingClassifier):
     >>> BinaryRelevanceClassifier(estimator=LinearSVC(C=10)).fit(X, [["oak"], ["ash"], ["oak", "ash"]]).predict(X[:1])
     [array(['oak'], dtype='<U3')]
     """
-
-    def __init__(
-        self,
-        *,
-        estimator: BaseEstimator | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(estimator=estimator, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> BinaryRelevanceClassifier:

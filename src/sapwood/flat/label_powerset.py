@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from sapwood import _core
 from sapwood._estimator import SapwoodClassifier, all_or_nothing
@@ -80,16 +79,6 @@ class LabelPowersetClassifier(WrappingClassifier):
     >>> model.predict(X[2:])
     [array(['ash', 'oak'], dtype='<U3')]
     """
-
-    def __init__(
-        self,
-        *,
-        estimator: BaseEstimator | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(estimator=estimator, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> LabelPowersetClassifier:
