@@ -86,7 +86,10 @@ def bound(arguments: argparse.Namespace, parameters: dict[str, Any]) -> dict[str
     """Test error by lambda."""
     data = arrays.read_text(arguments.data / (arguments.set or "nextword_gutenberg_sample"))
     errors = [
-        error(learn(data["train"], arguments.passes, {**parameters, "early_stop": True, "bound": value}), data["test"])
+        error(
+            learn(data["train"], arguments.passes, {**parameters, "early_stop": True, "bound": value}),
+            data["test"],
+        )
         for value in LAMBDAS
     ]
     return {"x": "lambda", "xs": list(LAMBDAS), "y": "test error, %", "lines": {"test error": errors}}
