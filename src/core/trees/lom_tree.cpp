@@ -41,11 +41,12 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
   know(label);
   routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work_);
   int32_t j = 0;
+  next_ = -1;
   while (true) {
-    count(at(j), label, weight);
+    LomCount& y = count(at(j), label, weight);
     if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
     look_ahead(j, label);
-    j = train(j, label, weight);
+    j = train(j, y, weight);
   }
   at(j).C += weight;
   update_c(j);
@@ -59,19 +60,26 @@ void LomTree::repack() {
 }
 
 // l_j(y)++
-void LomTree::count(Node& j, int32_t label, double weight) {
-  const double l = j.counts.of(label).l += weight;
+LomCount& LomTree::count(Node& j, int32_t label, double weight) {
+  LomCount& y = j.counts.of(label);
+  const double l = y.l += weight;
   j.total += weight;
   if (l > j.heaviest || (l == j.heaviest && label < j.heaviest_label)) {
     j.heaviest = l;
     j.heaviest_label = label;
   }
+  return y;
 }
 
-// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's lines.
-// Learning seldom changes the way, and takes the time that memory needs.
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for what a look-up in the
+// next bank reads; and one node later for that bank's lines. Learning seldom changes the way, and takes the time that
+// memory needs.
 void LomTree::look_ahead(int32_t j, int32_t label) {
-  if (!routers_.enters(j, work_)) return;
+  if (!routers_.enters(j, work_)) {
+    if (next_ >= 0) routers_.look_ahead(std::exchange(next_, -1), work_);
+    return;
+  }
+  next_ = -1;
   const int32_t bank = routers_.place(j).bank;
   ahead_.clear();
   while (!at(j).leaf() && routers_.place(j).bank == bank) {
@@ -81,13 +89,12 @@ void LomTree::look_ahead(int32_t j, int32_t label) {
   }
   if (!at(j).leaf()) routers_.prefetch(j, work_);
   for (const int32_t v : ahead_) at(v).counts.prefetch(label);
-  if (!at(j).leaf()) routers_.look_ahead(j, work_);
+  if (!at(j).leaf()) next_ = j;
 }
 
 // Trains the router of j and says where the example goes by its new score.
-int32_t LomTree::train(int32_t number, int32_t label, double weight) {
+int32_t LomTree::train(int32_t number, LomCount& y, double weight) {
   Node& j = at(number);
-  LomCount& y = j.counts.of(label);
   const double E = j.n_sum > 0 ? j.m_sum / j.n_sum : 0.0;
   const double e = y.n > 0 ? y.m / y.n : 0.0;
   const double c = e < E ? -1.0 : 1.0;

@@ -52,6 +52,12 @@ class LomTree {
   template <class Index>
   void learn_row(Row<Index> row, int32_t label, double weight);
 
+  // Asks for the memory that a row to come will read first.
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    routers_.prefetch_columns(0, row);
+  }
+
   // The heaviest label of the leaf that the row comes to; -1 before the first example.
   template <class Index>
   int32_t best_label(Row<Index> row, Work& work) const;
@@ -83,8 +89,8 @@ class LomTree {
   [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] double T() const;
   void know(int32_t label);
-  void count(Node& j, int32_t label, double weight);
-  int32_t train(int32_t j, int32_t label, double weight);
+  LomCount& count(Node& j, int32_t label, double weight);  // stays where it is when other nodes are made
+  int32_t train(int32_t j, LomCount& y, double weight);
   void look_ahead(int32_t j, int32_t label);
   bool split(int32_t j);
   void create_children(int32_t j);
@@ -107,6 +113,7 @@ class LomTree {
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
   std::vector<int32_t> ahead_;  // nodes that the row at hand is likely to come to
+  int32_t next_ = -1;           // the first of them in the next bank, if that has not been looked up
   int64_t n_labels_ = 0;
   int64_t t_ = 0;             // internal nodes
   int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
