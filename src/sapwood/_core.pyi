@@ -306,6 +306,7 @@ class _OnlineTree:
         passes: int,
         shuffle: int | None,
         predict_first: bool,
+        n_at_once: int = 1,
         progress: _Progress | None,
     ) -> None: ...
     def top(self, X: Rows, *, k: int, n_threads: int) -> _Top: ...
