@@ -76,7 +76,7 @@ TEST(lanes_mix) {
   group.weights(slot, 0)[GrowingGroup::to_squares(slot) + 2] = 3.5f;
   const std::vector<int> lanes{2, 20};
   const std::vector<float> shares{0.75f, 0.25f, 0.25f, 0.75f};
-  group.mix_lanes(lanes, shares);
+  group.mix_lanes(lanes, shares, std::vector<uint32_t>{5, 6});
   const GrowingGroup::Slot after = group.add(5, 0);
   CHECK(after.banks == 3);
   CHECK(group.weights(after, 0)[2] == 6 && group.weights(after, 1)[4] == 2);

@@ -8,6 +8,7 @@ namespace sapwood {
 namespace {
 
 constexpr size_t kFirstSlots = 16;
+constexpr size_t kAhead = 16;  // features that are fetched while others are worked on
 constexpr int64_t kLineBytes = kOnlineLine * sizeof(float);
 
 float largest(const float* line) {
@@ -47,8 +48,18 @@ int32_t GrowingGroup::take_block(int room) {
   return block;
 }
 
-void GrowingGroup::widen_index() {
-  std::vector<Slot> old(2 * slots_.size(), Slot{0, 0, 0, 0});
+void GrowingGroup::reserve(int64_t n_features) {
+  const size_t n_slots = std::bit_ceil(2 * static_cast<size_t>(n_features));
+  if (n_slots > slots_.size()) resize_index(n_slots);
+}
+
+void GrowingGroup::fit_index() {
+  const size_t n_slots = std::max(kFirstSlots, std::bit_ceil(2 * n_features_));
+  if (n_slots < slots_.size()) resize_index(n_slots);
+}
+
+void GrowingGroup::resize_index(size_t n_slots) {
+  std::vector<Slot> old(n_slots, Slot{0, 0, 0, 0});
   old.swap(slots_);
   for (const Slot& slot : old) {
     if (slot.room) slots_[place_of(slot.feature)] = slot;
@@ -59,13 +70,20 @@ const GrowingGroup::Slot& GrowingGroup::add(uint32_t feature, uint16_t banks) {
   size_t s = place_of(feature);
   if (!slots_[s].room) {
     if (2 * (n_features_ + 1) > slots_.size()) {
-      widen_index();
+      resize_index(2 * slots_.size());
       s = place_of(feature);
     }
     ++n_features_;
+    slots_[s].feature = feature;
   }
-  const Slot old = slots_[s];
-  Slot slot{feature, 0, static_cast<uint16_t>(old.banks | banks), 0};
+  extend(slots_[s], banks);
+  return slots_[s];
+}
+
+// Gives a slot, which may be an empty one, lines for these banks too.
+void GrowingGroup::extend(Slot& at, uint16_t banks) {
+  const Slot old = at;
+  Slot slot{old.feature, 0, static_cast<uint16_t>(old.banks | banks), 0};
   slot.room = static_cast<uint16_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(slot.banks))));
   const bool moves = slot.room != old.room;
   slot.block = moves ? take_block(slot.room) : old.block;
@@ -84,7 +102,7 @@ const GrowingGroup::Slot& GrowingGroup::add(uint32_t feature, uint16_t banks) {
   }
   if (old.room && moves) free_[static_cast<size_t>(std::countr_zero(static_cast<unsigned>(old.room)))].push_back(old.block);
   line_bytes_ += kLineBytes * (slot.room - old.room);
-  return slots_[s] = slot;
+  at = slot;
 }
 
 template <class Change>
@@ -109,36 +127,55 @@ void GrowingGroup::reset_lane(int lane) {
 void GrowingGroup::copy_lane(int from, int to) {
   const std::array lanes{from, to};
   const std::array<float, 4> shares{1, 0, 1, 0};
-  mix_lanes(lanes, shares);
+  std::vector<uint32_t> features;
+  each_slot([&](const Slot& slot) { features.push_back(slot.feature); });
+  mix_lanes(lanes, shares, features);
 }
 
-void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares) {
+void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const uint32_t> features) {
   uint16_t banks = 0;
   for (const int lane : lanes) banks |= static_cast<uint16_t>(1u << (lane / kBankLanes));
-  std::vector<uint32_t> features;  // adding lines would move what we walk over
-  each_slot([&](const Slot& slot) {
-    if (slot.banks & banks) features.push_back(slot.feature);
-  });
-  std::vector<float> before(lanes.size());
-  const auto mix = [&](auto value_of) {
-    for (size_t j = 0; j < lanes.size(); ++j) before[j] = value_of(lanes[j]);
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      float sum = 0;
-      for (size_t j = 0; j < lanes.size(); ++j) {
-        const float share = shares[i * lanes.size() + j];
-        if (share != 0) sum += share * before[j];
-      }
-      value_of(lanes[i]) = sum;
+  const size_t n = lanes.size();
+  std::vector<float> by_source(n * n);  // what each lane gives: columns of the shares
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) by_source[j * n + i] = shares[i * n + j];
+  }
+  const auto mix = [&](const std::vector<float>& old, std::vector<float>& mixed) {
+    std::fill(mixed.begin(), mixed.end(), 0.0f);
+    for (size_t j = 0; j < n; ++j) {
+      if (old[j] == 0) continue;
+      for (size_t i = 0; i < n; ++i) mixed[i] += by_source[j * n + i] * old[j];
     }
   };
-  for (const uint32_t feature : features) {
-    const Slot slot = add(feature, banks);
-    for (const int64_t part : {int64_t{0}, to_squares(slot)}) {
-      mix([&](int lane) -> float& { return weights(slot, lane / kBankLanes)[part + lane % kBankLanes]; });
+  std::vector<float> weight(n), square(n), mixed_weight(n), mixed_square(n);
+  for (size_t k = 0; k < features.size(); ++k) {
+    if (k + kAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kAhead])]);
+    Slot& slot = slots_[place_of(features[k])];
+    if (!slot.room || !(slot.banks & banks)) continue;
+    const auto has_line = [&](size_t i) { return (slot.banks >> (lanes[i] / kBankLanes) & 1) != 0; };
+    const auto place = [&](size_t i) { return weights(slot, lanes[i] / kBankLanes) + lanes[i] % kBankLanes; };
+    for (size_t i = 0; i < n; ++i) {
+      weight[i] = has_line(i) ? *place(i) : 0.0f;
+      square[i] = has_line(i) ? place(i)[to_squares(slot)] : kFirstGroupSquare;
+    }
+    mix(weight, mixed_weight);
+    mix(square, mixed_square);
+    uint16_t wanted = 0;
+    for (size_t i = 0; i < n; ++i) {
+      if (std::abs(mixed_weight[i]) > kNegligibleWeight) wanted |= static_cast<uint16_t>(1u << (lanes[i] / kBankLanes));
+    }
+    if (wanted & ~slot.banks) extend(slot, wanted);
+    for (size_t i = 0; i < n; ++i) {
+      if (!has_line(i)) continue;
+      *place(i) = mixed_weight[i];
+      place(i)[to_squares(slot)] = mixed_square[i];
     }
   }
+  const auto bias = [&](size_t i) { return &bias_[static_cast<size_t>(kOnlineLine * (lanes[i] / kBankLanes) + lanes[i] % kBankLanes)]; };
   for (const int part : {0, kBankLanes}) {
-    mix([&](int lane) -> float& { return bias_[static_cast<size_t>(kOnlineLine * (lane / kBankLanes) + part + lane % kBankLanes)]; });
+    for (size_t i = 0; i < n; ++i) weight[i] = bias(i)[part];
+    mix(weight, mixed_weight);
+    for (size_t i = 0; i < n; ++i) bias(i)[part] = mixed_weight[i];
   }
 }
 
@@ -152,6 +189,7 @@ void GrowingGroup::largest_weights(std::vector<float>& out) const {
 
 int64_t GrowingGroup::drop_lines(float below) {
   GrowingGroup kept;
+  kept.reserve(n_features());
   int64_t dropped = 0;
   each_slot([&](const Slot& slot) {
     uint16_t banks = 0;

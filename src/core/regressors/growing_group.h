@@ -17,6 +17,9 @@ namespace sapwood {
 // together in a block with room for a power of two of them: first the weights, bank after bank, then the squared gradients.
 class GrowingGroup {
  public:
+  // Weights up to this size are not worth a line of their own.
+  static constexpr float kNegligibleWeight = 0.05f;
+
   struct Slot {
     uint32_t feature;
     int32_t block;   // of kOnlineLine floats each
@@ -57,6 +60,11 @@ class GrowingGroup {
 
   // Makes sure that the banks have a line of the feature.
   const Slot& add(uint32_t feature, uint16_t banks);
+  // Makes room in the index for so many features. Whoever adds the features of another group in the order of its slots,
+  // which is that of their hashes, must do so first: in a smaller index they would all queue up at its beginning.
+  void reserve(int64_t n_features);
+  // Narrows an index that is wider than its features need.
+  void fit_index();
 
   [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }  // those with room are in use
   [[nodiscard]] float* weights(const Slot& slot, int bank) const { return block(slot) + kBankLanes * slot.lines_before(bank); }
@@ -69,8 +77,9 @@ class GrowingGroup {
   // A lane that has learned nothing: scores begin below the margin, where most children of a node stay.
   void reset_lane(int lane);
   void copy_lane(int from, int to);
-  // Every lane becomes a mixture of all: of lane lanes[j] lane lanes[i] takes the share shares[i * lanes + j].
-  void mix_lanes(std::span<const int> lanes, std::span<const float> shares);
+  // Every lane becomes a mixture of all in what it knows of the features: of lane lanes[j] lane lanes[i] takes the share
+  // shares[i * lanes + j]. No line is made for weights that are negligible all.
+  void mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const uint32_t> features);
 
   // Adds the largest weight by size of each line; drops the lines whose largest is below. Says how many went.
   void largest_weights(std::vector<float>& out) const;
@@ -110,7 +119,8 @@ class GrowingGroup {
     return chunks_[static_cast<size_t>(chunk)]->get() + kOnlineLine * static_cast<int64_t>(i - (kFirstChunk << chunk));
   }
   int32_t take_block(int room);
-  void widen_index();
+  void resize_index(size_t n_slots);
+  void extend(Slot& slot, uint16_t banks);
   template <class Change>
   void each_slot(Change change) const;
 

@@ -137,7 +137,8 @@ class LabelBTree {
                 std::span<const int> lanes);
   void rehearse(int32_t parent, const LaneProfile& profile, int lane);
   [[nodiscard]] int32_t nearest_sibling(int32_t v) const;
-  std::unique_ptr<Node> gather(std::span<const Source> sources);
+  std::vector<std::unique_ptr<Node>> gather(std::span<const std::vector<Source>> parts);
+  [[nodiscard]] std::vector<uint32_t> features_of(std::span<const int32_t> siblings) const;
   void put(int32_t v, std::unique_ptr<Node> made);
 
   Options options_;

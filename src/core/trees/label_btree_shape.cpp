@@ -1,7 +1,7 @@
 // The shape of a label B-tree: how full nodes split, and emptied ones mend.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 #include <utility>
 
 #include "trees/label_btree.h"
@@ -11,44 +11,72 @@ namespace sapwood {
 namespace {
 
 constexpr int kRehearsals = 2;
-constexpr float kNegligible = 0.05f;
 
-// One lane of a node goes to one lane of another.
+// One lane of a group goes to a lane of one of several others.
 struct Move {
-  int from, to;
+  int from;
+  size_t part;
+  int to;
 };
 
 // Copies the weights of lanes that say something: the others, were they kept, would spread over the banks.
-void carry(const GrowingGroup& from, std::span<const Move> moves, GrowingGroup& to) {
-  std::array<std::vector<Move>, kGroupBanks> by_bank;
-  for (const Move& move : moves) by_bank[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
-  for (const GrowingGroup::Slot& slot : from.slots()) {
-    if (!slot.room) continue;
-    uint16_t banks = 0;
-    const auto each_weight = [&](auto visit) {
-      for (unsigned left = slot.banks; left; left &= left - 1) {
-        const int bank = std::countr_zero(left);
-        const float* const weights = from.weights(slot, bank);
-        for (const Move& move : by_bank[static_cast<size_t>(bank)]) {
-          const float* const weight = weights + move.from % kBankLanes;
-          if (std::abs(*weight) > kNegligible) visit(weight, move.to);
-        }
+class Carrier {
+ public:
+  Carrier(const GrowingGroup& from, std::span<const Move> moves, std::span<GrowingGroup* const> to)
+      : from_(from), to_(to), banks_(to.size()), slots_(to.size()) {
+    for (const Move& move : moves) by_bank_[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
+  }
+
+  void run() {
+    for (const GrowingGroup::Slot& slot : from_.slots()) {
+      if (slot.room) carry(slot);
+    }
+    const auto place = [](int lane) { return kOnlineLine * (lane / kBankLanes) + lane % kBankLanes; };
+    for (const auto& moves : by_bank_) {
+      for (const Move& move : moves) {
+        for (const int part : {0, kBankLanes}) to_[move.part]->bias()[place(move.to) + part] = from_.bias()[place(move.from) + part];
       }
-    };
-    each_weight([&](const float*, int lane) { banks |= static_cast<uint16_t>(1u << (lane / kBankLanes)); });
-    if (!banks) continue;
-    const GrowingGroup::Slot& made = to.add(slot.feature, banks);
-    each_weight([&](const float* weight, int lane) {
-      float* const at = to.weights(made, lane / kBankLanes) + lane % kBankLanes;
-      *at = *weight;
-      at[GrowingGroup::to_squares(made)] = weight[GrowingGroup::to_squares(slot)];
-    });
+    }
   }
-  const auto place = [](int lane) { return kOnlineLine * (lane / kBankLanes) + lane % kBankLanes; };
-  for (const Move& move : moves) {
-    for (const int part : {0, kBankLanes}) to.bias()[place(move.to) + part] = from.bias()[place(move.from) + part];
+
+ private:
+  struct Weight {
+    const float* at;
+    const Move* move;
+  };
+
+  void carry(const GrowingGroup::Slot& slot) {
+    weights_.clear();
+    parts_.clear();
+    for (unsigned left = slot.banks; left; left &= left - 1) {
+      const int bank = std::countr_zero(left);
+      const float* const line = from_.weights(slot, bank);
+      for (const Move& move : by_bank_[static_cast<size_t>(bank)]) {
+        const float* const weight = line + move.from % kBankLanes;
+        if (!(std::abs(*weight) > GrowingGroup::kNegligibleWeight)) continue;
+        weights_.push_back({weight, &move});
+        if (!banks_[move.part]) parts_.push_back(move.part);
+        banks_[move.part] |= static_cast<uint16_t>(1u << (move.to / kBankLanes));
+      }
+    }
+    for (const size_t part : parts_) slots_[part] = to_[part]->add(slot.feature, std::exchange(banks_[part], uint16_t{0}));
+    for (const auto& [at, move] : weights_) {
+      const GrowingGroup::Slot& made = slots_[move->part];
+      float* const weight = to_[move->part]->weights(made, move->to / kBankLanes) + move->to % kBankLanes;
+      *weight = *at;
+      weight[GrowingGroup::to_squares(made)] = at[GrowingGroup::to_squares(slot)];
+    }
   }
-}
+
+  const GrowingGroup& from_;
+  std::span<GrowingGroup* const> to_;
+  std::array<std::vector<Move>, kGroupBanks> by_bank_;
+  // Of the feature at hand: its weights, the parts they go to, and by part the banks and what was made for them.
+  std::vector<Weight> weights_;
+  std::vector<size_t> parts_;
+  std::vector<uint16_t> banks_;
+  std::vector<GrowingGroup::Slot> slots_;
+};
 
 }  // namespace
 
@@ -84,17 +112,25 @@ void LabelBTree::count_labels(int32_t v, int64_t change) {
   for (; v >= 0; v = node(v).parent) node(v).n_labels += change;
 }
 
-std::unique_ptr<LabelBTree::Node> LabelBTree::gather(std::span<const Source> sources) {
-  auto made = std::make_unique<Node>();
-  std::vector<std::pair<int32_t, std::vector<Move>>> by_node;
-  for (const Source& source : sources) {
-    const auto of = std::find_if(by_node.begin(), by_node.end(), [&](const auto& pair) { return pair.first == source.node; });
-    auto& moves = of == by_node.end() ? by_node.emplace_back(source.node, std::vector<Move>{}).second : of->second;
-    moves.push_back({source.lane, static_cast<int>(made->children.size())});
-    made->children.push_back(node(source.node).children[static_cast<size_t>(source.lane)]);
+// New nodes of the given children: each old one is walked through but once.
+std::vector<std::unique_ptr<LabelBTree::Node>> LabelBTree::gather(std::span<const std::vector<Source>> parts) {
+  std::vector<std::unique_ptr<Node>> made;
+  std::vector<GrowingGroup*> groups;
+  std::map<int32_t, std::vector<Move>> by_node;
+  for (const auto& sources : parts) {
+    made.push_back(std::make_unique<Node>());
+    groups.push_back(&made.back()->group);
+    made.back()->is_leaf = node(sources.front().node).is_leaf;
+    for (const Source& source : sources) {
+      by_node[source.node].push_back({source.lane, made.size() - 1, static_cast<int>(made.back()->children.size())});
+      made.back()->children.push_back(node(source.node).children[static_cast<size_t>(source.lane)]);
+    }
   }
-  made->is_leaf = node(sources.front().node).is_leaf;
-  for (const auto& [from, moves] : by_node) carry(node(from).group, moves, made->group);
+  for (const auto& [v, moves] : by_node) {
+    for (GrowingGroup* group : groups) group->reserve(node(v).group.n_features());
+  }
+  for (const auto& [v, moves] : by_node) Carrier(node(v).group, moves, groups).run();
+  for (GrowingGroup* group : groups) group->fit_index();
   return made;
 }
 
@@ -111,6 +147,23 @@ void LabelBTree::put(int32_t v, std::unique_ptr<Node> made) {
   }
 }
 
+// What the nodes have lines of. Those of one alone are in the order of the index, which is that of every other.
+std::vector<uint32_t> LabelBTree::features_of(std::span<const int32_t> siblings) const {
+  std::vector<uint32_t> features;
+  int n_nodes = 0;
+  for (const int32_t v : siblings) {
+    n_nodes += node(v).group.n_features() > 0;
+    for (const GrowingGroup::Slot& slot : node(v).group.slots()) {
+      if (slot.room) features.push_back(slot.feature);
+    }
+  }
+  if (n_nodes > 1) {
+    std::sort(features.begin(), features.end());
+    features.erase(std::unique(features.begin(), features.end()), features.end());
+  }
+  return features;
+}
+
 // Deals the children of siblings out to the first `n_to` of them anew, so that those are together that belong together.
 void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
   std::vector<LaneProfile> profiles;
@@ -124,19 +177,19 @@ void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
     lanes.push_back(node(v).lane);
   }
   const auto parts = deal_out(profiles, static_cast<int32_t>(n_to), random_);
-  std::vector<std::unique_ptr<Node>> made;
+  std::vector<std::vector<Source>> chosen(n_to);
   std::vector<float> shares(lanes.size() * lanes.size());
   for (size_t p = 0; p < n_to; ++p) {
-    std::vector<Source> chosen;
     for (const int32_t i : parts[p]) {
-      chosen.push_back(sources[static_cast<size_t>(i)]);
+      chosen[p].push_back(sources[static_cast<size_t>(i)]);
       shares[p * lanes.size() + sibling[static_cast<size_t>(i)]] += 1.0f / static_cast<float>(parts[p].size());
     }
-    made.push_back(gather(chosen));
   }
+  std::vector<std::unique_ptr<Node>> made = gather(chosen);
+  const std::vector<uint32_t> features = features_of(siblings);
   for (size_t p = 0; p < n_to; ++p) put(siblings[p], std::move(made[p]));
   const int32_t parent = node(siblings[0]).parent;
-  node(parent).group.mix_lanes(lanes, shares);
+  node(parent).group.mix_lanes(lanes, shares, features);
   for (size_t p = n_to; p < lanes.size(); ++p) node(parent).group.reset_lane(lanes[p]);
   rehearse(parent, profiles, parts, lanes);
 }

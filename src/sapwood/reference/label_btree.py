@@ -280,6 +280,7 @@ class LabelBTree:
         sources = [(v, lane) for v in siblings for lane in range(len(self.nodes[v].children))]
         parts = deal_out(profiles, n_to, self.random)
         made = [self._gather([sources[i] for i in part]) for part in parts]
+        features = {f for v in siblings for bank in self.nodes[v].lines.values() for f in bank}
         parent, lanes = self.nodes[siblings[0]].parent, [self.nodes[v].lane for v in siblings]
         shares = [
             [sum(sources[i][0] == v for i in part) / len(part) for v in siblings] if part else []
@@ -288,7 +289,7 @@ class LabelBTree:
         shares += [[0.0] * len(siblings)] * (len(siblings) - n_to)
         for v, node in zip(siblings[:n_to], made, strict=True):
             self._put(v, node)
-        self._mix_lanes(self.nodes[parent], lanes, shares)
+        self._mix_lanes(self.nodes[parent], lanes, shares, features)
         for lane in lanes[n_to:]:
             self.nodes[parent].reset(lane)
         for _ in range(REHEARSALS):
@@ -319,15 +320,28 @@ class LabelBTree:
             made.n_labels += 1 if made.is_leaf else self.nodes[child].n_labels
 
     @staticmethod
-    def _mix_lanes(node: Node, lanes: list[int], shares: list[list[float]]) -> None:
-        """Lane i becomes the mixture shares[i] of all the lanes."""
-        features = {f for lane in lanes for f in node.lines.get(lane // LANES, {})}
+    def _mix_lanes(node: Node, lanes: list[int], shares: list[list[float]], features: Iterable[int]) -> None:
+        """Lane i becomes the mixture shares[i] of all the lanes, in what it knows of the features."""
+        banks = {lane // LANES for lane in lanes}
         for feature in features:
-            old = [node.line(lane, feature)[lane % LANES] for lane in lanes]
-            for lane, mixed in zip(lanes, _mixtures(old, shares), strict=True):
-                node.line(lane, feature)[lane % LANES] = mixed
-        old = [node.constant(lane) for lane in lanes]
-        node.bias.update(zip(lanes, _mixtures(old, shares), strict=True))
+            known = {bank for bank in banks if feature in node.lines.get(bank, {})}
+            if not known:
+                continue
+            old = [
+                node.line(lane, feature)[lane % LANES] if lane // LANES in known else Weight()
+                for lane in lanes
+            ]
+            mixed = _mixtures(old, shares)
+            known |= {
+                lane // LANES
+                for lane, weight in zip(lanes, mixed, strict=True)
+                if abs(weight.value) > NEGLIGIBLE_WEIGHT
+            }
+            for lane, weight in zip(lanes, mixed, strict=True):
+                if lane // LANES in known:
+                    node.line(lane, feature)[lane % LANES] = weight
+        biases = [node.constant(lane) for lane in lanes]
+        node.bias.update(zip(lanes, _mixtures(biases, shares), strict=True))
 
     def remove(self, label: int) -> None:
         """Withdraw a label."""
@@ -344,7 +358,8 @@ class LabelBTree:
         """The last child gets the lane of the one taken out."""
         node, last = self.nodes[v], len(self.nodes[v].children) - 1
         if lane != last:
-            self._mix_lanes(node, [last, lane], [[1.0, 0.0], [1.0, 0.0]])
+            features = {f for bank in node.lines.values() for f in bank}
+            self._mix_lanes(node, [last, lane], [[1.0, 0.0], [1.0, 0.0]], features)
             self._attach(v, lane, node.children[last])
         node.reset(last)
         node.children.pop()
