@@ -48,9 +48,11 @@ VARIANTS = {
             "randomized_routing": True,
             "path_features": "path",
         },
+        {"parallel": "hogwild", "n_jobs": 2},
     ],
     "LOMTreeClassifier": [
         {},
+        {"parallel": "hogwild", "n_jobs": 2},
         {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
     ],
 }
@@ -150,8 +152,16 @@ def takes_several_labels(estimator):
     return estimator.__sklearn_tags__().classifier_tags.multi_label
 
 
+def is_reproducible(estimator):
+    """Whether the same fit gives the same model: not where threads learn at once ("hogwild")."""
+    return estimator.get_params().get("parallel") is None
+
+
 every_variant = pytest.mark.parametrize("estimator", variants(), ids=name_of)
 every_estimator = pytest.mark.parametrize("estimator", one_of_each(), ids=name_of)
+every_reproducible_variant = pytest.mark.parametrize(
+    "estimator", [case for case in variants() if is_reproducible(case)], ids=name_of
+)
 every_multilabel_variant = pytest.mark.parametrize(
     "estimator", [case for case in variants() if takes_several_labels(case)], ids=name_of
 )
