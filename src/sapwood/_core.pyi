@@ -203,6 +203,7 @@ class LabelBTree:
         normalize: bool,
         decay: float,
         max_memory: int,
+        second_look: int,
         random_state: int,
     ) -> None: ...
     def learn(

@@ -27,7 +27,10 @@ VARIANTS = {
         {"prune": False, "loss": "logistic", "budget": 2},
         {"folds": 3, "max_planes": 2, "max_features": 22},
     ],
-    "LabelBTreeClassifier": [{}, {"arity": 4, "max_leaf": 4, "decay": 0.01, "max_memory": 100_000}],
+    "LabelBTreeClassifier": [
+        {},
+        {"arity": 4, "max_leaf": 4, "decay": 0.01, "max_memory": 100_000, "second_look": 20},
+    ],
     "LabelTreeClassifier": [
         {},
         {"max_leaf": 2, "arity": 3, "n_trees": 2, "weight_bits": 32},
