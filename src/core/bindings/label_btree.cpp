@@ -138,6 +138,47 @@ class NodeReader {
   size_t bias_at_ = 0, line_at_ = 0;
 };
 
+void add(RowQueue::Arrays waiting, nb::dict& out) {
+  out["waiting_indptr"] = to_numpy(std::move(waiting.indptr));
+  out["waiting_features"] = to_numpy(std::move(waiting.features));
+  out["waiting_values"] = to_numpy(std::move(waiting.values));
+  out["waiting_label_indptr"] = to_numpy(std::move(waiting.label_indptr));
+  out["waiting_labels"] = to_numpy(std::move(waiting.labels));
+  out["waiting_weight"] = to_numpy(std::move(waiting.weight));
+  out["waiting_learned"] = to_numpy(std::move(waiting.learned));
+}
+
+template <class T>
+std::vector<T> to_vector(const nb::handle& array) {
+  const auto a = nb::cast<Array<T>>(array);
+  return {a.data(), a.data() + a.shape(0)};
+}
+
+void check_pointers(const std::vector<int64_t>& indptr, size_t n_rows, size_t n_entries) {
+  damaged_if(indptr.size() != n_rows + 1 || indptr.front() != 0 || indptr.back() != static_cast<int64_t>(n_entries));
+  damaged_if(!std::is_sorted(indptr.begin(), indptr.end()));
+}
+
+// What add() wrote; whether the labels are known is for the tree to check.
+RowQueue::Arrays read_waiting(const nb::dict& arrays, int64_t n_rows) {
+  RowQueue::Arrays w;
+  w.indptr = to_vector<int64_t>(arrays["waiting_indptr"]);
+  w.features = to_vector<uint32_t>(arrays["waiting_features"]);
+  w.values = to_vector<float>(arrays["waiting_values"]);
+  w.label_indptr = to_vector<int64_t>(arrays["waiting_label_indptr"]);
+  w.labels = to_vector<int32_t>(arrays["waiting_labels"]);
+  w.weight = to_vector<float>(arrays["waiting_weight"]);
+  w.learned = to_vector<int64_t>(arrays["waiting_learned"]);
+  damaged_if(w.values.size() != w.features.size() || w.learned.size() != w.weight.size());
+  check_pointers(w.indptr, w.weight.size(), w.features.size());
+  check_pointers(w.label_indptr, w.weight.size(), w.labels.size());
+  const auto is_finite = [](float x) { return std::isfinite(x); };
+  damaged_if(!std::all_of(w.values.begin(), w.values.end(), is_finite));
+  damaged_if(!std::all_of(w.weight.begin(), w.weight.end(), [](float x) { return std::isfinite(x) && x > 0; }));
+  damaged_if(std::any_of(w.learned.begin(), w.learned.end(), [&](int64_t row) { return row < 0 || row > n_rows; }));
+  return w;
+}
+
 LabelBTree::Options checked(const LabelBTree::Options& o) {
   for (const int32_t most : {o.arity, o.max_leaf}) {
     if (most < 4 || most > LabelBTree::kMostLanes || most % 2) throw nb::value_error("arity and max_leaf must be even, 4 to 256");
@@ -147,8 +188,9 @@ LabelBTree::Options checked(const LabelBTree::Options& o) {
 
 class BTree {
  public:
-  BTree(int32_t arity, int32_t max_leaf, float step, bool normalize, float decay, int64_t max_memory, uint64_t random_state)
-      : tree_(checked({arity, max_leaf, step, normalize, decay, max_memory}), random_state) {}
+  BTree(int32_t arity, int32_t max_leaf, float step, bool normalize, float decay, int64_t max_memory, int64_t second_look,
+        uint64_t random_state)
+      : tree_(checked({arity, max_leaf, step, normalize, decay, max_memory, second_look}), random_state) {}
   BTree(const BTree&) = delete;
 
   void learn(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& labels, int32_t n_labels,
@@ -219,6 +261,7 @@ class BTree {
     out["bias"] = to_numpy(std::move(a.bias));
     out["weights"] = to_numpy(std::move(a.weights));
     out["squares"] = to_numpy(std::move(a.squares));
+    add(tree_.waiting(), out);
     out["counts"] = to_numpy(std::vector<int64_t>(tree_.counts()));
     out["figures"] = to_numpy(std::vector<int64_t>{tree_.root(), f.rows, f.row_labels, f.dropped_lines});
     out["progressive"] = to_numpy(std::vector<double>{f.progressive.wrong, f.progressive.seen});
@@ -236,7 +279,7 @@ class BTree {
     damaged_if(figures(0) < 0 || figures(0) > INT32_MAX);
     const LabelBTree::Figures f{{progressive(0), progressive(1)}, figures(1), figures(2), figures(3), random_state(0)};
     std::vector<int64_t> all(counts.data(), counts.data() + counts.shape(0));
-    damaged_if(!tree_.restore(NodeReader(arrays).read(), static_cast<int32_t>(figures(0)), std::move(all), f));
+    damaged_if(!tree_.restore(NodeReader(arrays).read(), static_cast<int32_t>(figures(0)), std::move(all), f, read_waiting(arrays, f.rows)));
   }
 
   // Labels and nodes: who is the child of whom, and how many labels are below.
@@ -296,9 +339,9 @@ class BTree {
 
 void bind_label_btree(nb::module_& m) {
   nb::class_<BTree>(m, "LabelBTree", "A B-tree of banks that learns online.")
-      .def(nb::init<int32_t, int32_t, float, bool, float, int64_t, uint64_t>(), nb::kw_only(), nb::arg("arity"),
+      .def(nb::init<int32_t, int32_t, float, bool, float, int64_t, int64_t, uint64_t>(), nb::kw_only(), nb::arg("arity"),
            nb::arg("max_leaf"), nb::arg("step"), nb::arg("normalize"), nb::arg("decay"), nb::arg("max_memory"),
-           nb::arg("random_state"))
+           nb::arg("second_look"), nb::arg("random_state"))
       .def("learn", &BTree::learn, nb::arg("X"), nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(),
            nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("passes"), nb::arg("predict_first"), nb::arg("beam"),
            nb::arg("min_beam_share"), nb::arg("progress").none(), "Learn rows in their order.")

@@ -20,7 +20,8 @@ FIRST_SQUARE, FIRST_BIAS = 1.5, -0.9
 NEGLIGIBLE_GRADIENT, NEGLIGIBLE_WEIGHT = 1e-3, 0.05
 MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE = 32, 3, 8, 1e-4, 1e-6
 REHEARSALS = 2
-FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 4, 256, 1.1
+FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 3, 256, 1.1
+YOUNG, CLOSE, MOST_WAITING = 16, 0.01, 2**20
 ONE_LABEL_DISCOUNT = 0.5
 
 
@@ -73,13 +74,13 @@ class Node:
             scores.append(self.constant(lane).value + met)
         return scores
 
-    def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> None:
-        """One step of AdaGrad on the squared hinge, for all lanes."""
+    def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> bool:
+        """One step of AdaGrad on the squared hinge, for all lanes. Says whether a wrong lane was above a right one."""
         for lane in right:
             for feature in row:
                 self.line(lane, feature)
-        gradients = []
-        for lane, score in enumerate(self.scores(row)):
+        gradients, scores = [], self.scores(row)
+        for lane, score in enumerate(scores):
             y = 1.0 if lane in right else -1.0
             gradients.append(-2.0 * weight * y * max(0.0, 1.0 - y * score))
         for bank in range(0, len(gradients), LANES):
@@ -91,6 +92,8 @@ class Node:
                 _step(self.constant(lane), gradients[lane], step, decay)
                 for feature in row.keys() & lines.keys():
                     _step(lines[feature][lane % LANES], gradients[lane] * row[feature], step, decay)
+        wrong = [score for lane, score in enumerate(scores) if lane not in right]
+        return min((scores[lane] for lane in right), default=math.inf) < max(wrong, default=-math.inf) + CLOSE
 
     def profiles(self) -> list[Profile]:
         """What speaks for each child: the largest positive weights of its lane, of unit length."""
@@ -104,6 +107,16 @@ class Node:
             length = math.sqrt(sum(w * w for w in largest.values()))
             found.append({f: largest[f] / length for f in sorted(largest)})
         return found
+
+
+@dataclass
+class Waiting:
+    """A row that waits for its second look; `learned` is its number."""
+
+    row: Row
+    labels: Sequence[int]
+    weight: float
+    learned: int
 
 
 def _step(weight: Weight, gradient: float, step: float, decay: float) -> None:
@@ -174,9 +187,18 @@ class LabelBTree:
     """A B-tree of regressors that learns a stream of rows with any number of labels, unknown beforehand."""
 
     def __init__(
-        self, *, arity: int, max_leaf: int, step: float = 0.7, decay: float = 0.0, seed: int = 0
+        self,
+        *,
+        arity: int,
+        max_leaf: int,
+        step: float = 0.7,
+        decay: float = 0.0,
+        second_look: int = 16000,
+        seed: int = 0,
     ) -> None:
         self.arity, self.max_leaf, self.step, self.decay = arity, max_leaf, step, decay
+        self.second_look = second_look
+        self.waiting: list[Waiting] = []
         self.random = Random(seed)
         self.nodes = [Node()]
         self.root = 0
@@ -197,10 +219,26 @@ class LabelBTree:
         if not self.places:
             return
         visits = self._visits(labels)
+        mistaken = False
         for v, right in visits.items():
             self.nodes[v].n_rows += 1
-            self.nodes[v].learn(row, right, self._step(), weight, self.decay)
+            mistaken |= self.nodes[v].learn(row, right, self._step(), weight, self.decay)
         self._regroup_where_due(visits)
+        if self.second_look > 0 and mistaken and any(self.counts[label] <= YOUNG for label in labels):
+            self.waiting.append(Waiting({f: x for f, x in row.items() if x}, labels, weight, self.n_rows))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Rows that were mistaken when a label of theirs was young are learned once more, after so many others."""
+        while self.waiting:
+            entries = sum(len(waiting.row) for waiting in self.waiting)
+            first = self.waiting[0]
+            if self.n_rows - first.learned < self.second_look and entries <= MOST_WAITING:
+                break
+            labels = [label for label in first.labels if label in self.places]
+            for v, right in self._visits(labels).items() if labels else ():
+                self.nodes[v].learn(first.row, right, self._step(), first.weight, self.decay)
+            self.waiting.pop(0)
 
     def _visits(self, labels: Sequence[int]) -> dict[int, set[int]]:
         """For each node on the ways from the labels to the root, its lanes that are right."""
@@ -287,7 +325,10 @@ class LabelBTree:
             for part in parts
         ]
         shares += [[0.0] * len(siblings)] * (len(siblings) - n_to)
+        n_rows = sum(self.nodes[v].n_rows for v in siblings)
+        regroup_at = min(self.nodes[v].regroup_at for v in siblings if self.nodes[v].children)
         for v, node in zip(siblings[:n_to], made, strict=True):
+            node.n_rows, node.regroup_at = n_rows * len(node.children) // len(sources), regroup_at
             self._put(v, node)
         self._mix_lanes(self.nodes[parent], lanes, shares, features)
         for lane in lanes[n_to:]:
