@@ -14,7 +14,8 @@ using Line = std::pair<uint32_t, int>;  // feature, bank
 
 // A group whose lines hold their own number, beside a map that says the same.
 struct Numbered {
-  GrowingGroup group;
+  LineArena arena;
+  GrowingGroup group{arena};
   std::map<Line, float> expected;
 
   void add(uint32_t feature, uint16_t banks) {
@@ -70,7 +71,8 @@ TEST(a_growing_group_drops_its_smallest_lines) {
 }
 
 TEST(lanes_mix) {
-  GrowingGroup group;
+  LineArena arena;
+  GrowingGroup group(arena);
   const GrowingGroup::Slot slot = group.add(5, 1);
   group.weights(slot, 0)[2] = 8;
   group.weights(slot, 0)[GrowingGroup::to_squares(slot) + 2] = 3.5f;

@@ -91,9 +91,9 @@ class NodeReader {
     damaged_if(std::any_of(squares_.data(), squares_.data() + squares_.shape(0), [](float x) { return x <= 0; }));
   }
 
-  std::vector<std::unique_ptr<Node>> read() {
+  std::vector<std::unique_ptr<Node>> read(LineArena& arena) {
     std::vector<std::unique_ptr<Node>> nodes;
-    for (size_t v = 0; v < is_leaf_.shape(0); ++v) nodes.push_back(read_node(v));
+    for (size_t v = 0; v < is_leaf_.shape(0); ++v) nodes.push_back(read_node(v, arena));
     damaged_if(bias_at_ != bias_.shape(0));
     return nodes;
   }
@@ -105,8 +105,8 @@ class NodeReader {
     damaged_if(indptr(is_leaf_.shape(0)) != static_cast<int64_t>(n));
   }
 
-  std::unique_ptr<Node> read_node(size_t v) {
-    auto o = std::make_unique<Node>();
+  std::unique_ptr<Node> read_node(size_t v, LineArena& arena) {
+    auto o = std::make_unique<Node>(arena);
     o->is_leaf = is_leaf_(v) != 0;
     o->n_rows = n_rows_(v);
     o->regroup_at = regroup_at_(v);
@@ -236,7 +236,7 @@ class BTree {
     damaged_if(figures(0) < 0 || figures(0) > INT32_MAX);
     const LabelBTree::Figures f{{progressive(0), progressive(1)}, figures(1), figures(2), figures(3), random_state(0)};
     std::vector<int64_t> all(counts.data(), counts.data() + counts.shape(0));
-    damaged_if(!tree_.restore(NodeReader(arrays).read(), static_cast<int32_t>(figures(0)), std::move(all), f));
+    damaged_if(!tree_.restore(NodeReader(arrays).read(tree_.arena()), static_cast<int32_t>(figures(0)), std::move(all), f));
   }
 
   // Labels and nodes: who is the child of whom, and how many labels are below.

@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace sapwood {
 
 namespace {
 
 constexpr size_t kFirstSlots = 16;
-constexpr size_t kAhead = 16;  // features that are fetched while others are worked on
+constexpr size_t kFeaturesAhead = 16;  // whose slots are fetched while others are worked on: at half the way, their lines
 constexpr int64_t kLineBytes = kOnlineLine * sizeof(float);
+
+void copy_line(const float* from, float* to) {
+  std::array<float, kBankLanes> line;  // the lines may overlap: without it, a call of memmove
+  std::memcpy(line.data(), from, sizeof line);
+  std::memcpy(to, line.data(), sizeof line);
+}
 
 float largest(const float* line) {
   float most = 0;
@@ -19,33 +26,12 @@ float largest(const float* line) {
 
 }  // namespace
 
-GrowingGroup::GrowingGroup() : slots_(kFirstSlots, Slot{0, 0, 0, 0}), bias_(kGroupBanks * kOnlineLine) {
+GrowingGroup::GrowingGroup(LineArena& arena) : arena_(arena), slots_(kFirstSlots, Slot{0, 0, 0, 0}), bias_(kGroupBanks * kOnlineLine) {
   for (int lane = 0; lane < kGroupBanks * kBankLanes; ++lane) reset_lane(lane);
 }
 
-int32_t GrowingGroup::take_block(int room) {
-  auto& given_back = free_[static_cast<size_t>(std::countr_zero(static_cast<unsigned>(room)))];
-  if (!given_back.empty()) {
-    const int32_t block = given_back.back();
-    given_back.pop_back();
-    return block;
-  }
-  // A block must not lie across two chunks: what is left of one goes to smaller blocks.
-  const auto room_in_chunk = [&] {
-    const auto i = static_cast<uint32_t>(lines_taken_) + kFirstChunk;
-    return static_cast<int64_t>(uint32_t{1} << std::bit_width(i)) - i;
-  };
-  for (int64_t left = room_in_chunk(); left < room; left = room_in_chunk()) {
-    const int64_t part = std::bit_floor(static_cast<uint64_t>(left));
-    free_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(part)))].push_back(static_cast<int32_t>(lines_taken_));
-    lines_taken_ += part;
-  }
-  const auto block = static_cast<int32_t>(lines_taken_);
-  lines_taken_ += room;
-  while (static_cast<int64_t>(kFirstChunk) * ((int64_t{1} << chunks_.size()) - 1) < lines_taken_) {
-    chunks_.push_back(std::make_unique<AlignedArray<float>>(static_cast<size_t>(kFirstChunk << chunks_.size()) * kOnlineLine));
-  }
-  return block;
+GrowingGroup::~GrowingGroup() {
+  each_slot([&](const Slot& slot) { arena_.give_back(slot.block, slot.room); });
 }
 
 void GrowingGroup::reserve(int64_t n_features) {
@@ -59,7 +45,7 @@ void GrowingGroup::fit_index() {
 }
 
 void GrowingGroup::resize_index(size_t n_slots) {
-  std::vector<Slot> old(n_slots, Slot{0, 0, 0, 0});
+  SlotVector old(n_slots, Slot{0, 0, 0, 0});
   old.swap(slots_);
   for (const Slot& slot : old) {
     if (slot.room) slots_[place_of(slot.feature)] = slot;
@@ -76,40 +62,38 @@ const GrowingGroup::Slot& GrowingGroup::add(uint32_t feature, uint16_t banks) {
     ++n_features_;
     slots_[s].feature = feature;
   }
-  extend(slots_[s], banks);
+  set_banks(slots_[s], slots_[s].banks | banks);
   return slots_[s];
 }
 
-// Gives a slot, which may be an empty one, lines for these banks too.
-void GrowingGroup::extend(Slot& at, uint16_t banks) {
+// Gives a slot lines for these banks and no others; those that it had are kept. The slot may be an empty one.
+void GrowingGroup::set_banks(Slot& at, uint16_t banks) {
   const Slot old = at;
-  Slot slot{old.feature, 0, static_cast<uint16_t>(old.banks | banks), 0};
-  slot.room = static_cast<uint16_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(slot.banks))));
+  Slot slot{old.feature, old.block, banks, 0};
+  if (banks) slot.room = static_cast<uint16_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(banks))));
   const bool moves = slot.room != old.room;
-  slot.block = moves ? take_block(slot.room) : old.block;
-  // From the last line to the first: within one block every line moves up or stays.
-  for (int b = kGroupBanks - 1; b >= 0; --b) {
-    if (!(slot.banks >> b & 1)) continue;
+  if (moves && banks) slot.block = arena_.take(slot.room);
+  const auto move_line = [&](int b) {
+    if (!(banks >> b & 1)) return;
     float* const to = weights(slot, b);
     if (old.banks >> b & 1) {
       const float* const from = weights(old, b);
-      std::copy_n(from, kBankLanes, to);
-      std::copy_n(from + to_squares(old), kBankLanes, to + to_squares(slot));
+      copy_line(from, to);
+      copy_line(from + to_squares(old), to + to_squares(slot));
     } else {
       std::fill_n(to, kBankLanes, 0.0f);
       std::fill_n(to + to_squares(slot), kBankLanes, kFirstGroupSquare);
     }
+  };
+  // Within one block no line may be overwritten before it is moved: up from the last to the first, or down.
+  if (banks & ~old.banks) {
+    for (int b = kGroupBanks - 1; b >= 0; --b) move_line(b);
+  } else {
+    for (int b = 0; b < kGroupBanks; ++b) move_line(b);
   }
-  if (old.room && moves) free_[static_cast<size_t>(std::countr_zero(static_cast<unsigned>(old.room)))].push_back(old.block);
+  if (moves && old.room) arena_.give_back(old.block, old.room);
   line_bytes_ += kLineBytes * (slot.room - old.room);
   at = slot;
-}
-
-template <class Change>
-void GrowingGroup::each_slot(Change change) const {
-  for (const Slot& slot : slots_) {
-    if (slot.room) change(slot);
-  }
 }
 
 void GrowingGroup::reset_lane(int lane) {
@@ -149,7 +133,8 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
   };
   std::vector<float> weight(n), square(n), mixed_weight(n), mixed_square(n);
   for (size_t k = 0; k < features.size(); ++k) {
-    if (k + kAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kAhead])]);
+    if (k + kFeaturesAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kFeaturesAhead])]);
+    if (k + kFeaturesAhead / 2 < features.size()) prefetch_lines(slots_[place_of(features[k + kFeaturesAhead / 2])]);
     Slot& slot = slots_[place_of(features[k])];
     if (!slot.room || !(slot.banks & banks)) continue;
     const auto has_line = [&](size_t i) { return (slot.banks >> (lanes[i] / kBankLanes) & 1) != 0; };
@@ -164,7 +149,7 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
     for (size_t i = 0; i < n; ++i) {
       if (std::abs(mixed_weight[i]) > kNegligibleWeight) wanted |= static_cast<uint16_t>(1u << (lanes[i] / kBankLanes));
     }
-    if (wanted & ~slot.banks) extend(slot, wanted);
+    if (wanted & ~slot.banks) set_banks(slot, slot.banks | wanted);
     for (size_t i = 0; i < n; ++i) {
       if (!has_line(i)) continue;
       *place(i) = mixed_weight[i];
@@ -188,27 +173,19 @@ void GrowingGroup::largest_weights(std::vector<float>& out) const {
 }
 
 int64_t GrowingGroup::drop_lines(float below) {
-  GrowingGroup kept;
-  kept.reserve(n_features());
   int64_t dropped = 0;
-  each_slot([&](const Slot& slot) {
-    uint16_t banks = 0;
+  for (Slot& slot : slots_) {
+    if (!slot.room) continue;
+    uint16_t kept = 0;
     for (int b = 0; b < kGroupBanks; ++b) {
-      if (!(slot.banks >> b & 1)) continue;
-      const bool keep = largest(weights(slot, b)) >= below;
-      if (keep) banks |= static_cast<uint16_t>(1u << b);
-      dropped += !keep;
+      if ((slot.banks >> b & 1) && largest(weights(slot, b)) >= below) kept |= static_cast<uint16_t>(1u << b);
     }
-    if (!banks) return;
-    const Slot& to = kept.add(slot.feature, banks);
-    for (int b = 0; b < kGroupBanks; ++b) {
-      if (!(banks >> b & 1)) continue;
-      std::copy_n(weights(slot, b), kBankLanes, kept.weights(to, b));
-      std::copy_n(weights(slot, b) + to_squares(slot), kBankLanes, kept.weights(to, b) + to_squares(to));
-    }
-  });
-  kept.bias_ = bias_;
-  if (dropped) *this = std::move(kept);
+    if (kept == slot.banks) continue;
+    dropped += std::popcount(slot.banks) - std::popcount(kept);
+    n_features_ -= !kept;
+    set_banks(slot, kept);
+  }
+  if (dropped) resize_index(std::max(kFirstSlots, std::bit_ceil(2 * n_features_)));  // without the slots that are empty now
   return dropped;
 }
 

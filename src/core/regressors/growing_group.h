@@ -4,14 +4,22 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include "aligned.h"
 #include "regressors/kernels.h"
+#include "regressors/line_arena.h"
 
 namespace sapwood {
+
+// Bit l: the weight of lane l of a line is such. No jumps: they would be unforeseeable.
+template <class Test>
+unsigned lanes_where(const float* line, Test test) {
+  unsigned lanes = 0;
+  for (int l = 0; l < kBankLanes; ++l) lanes |= static_cast<unsigned>(test(line[l])) << l;
+  return lanes;
+}
 
 // A bank has a line of a feature only if the feature has occurred with one of its children. The lines of a feature stand
 // together in a block with room for a power of two of them: first the weights, bank after bank, then the squared gradients.
@@ -22,14 +30,20 @@ class GrowingGroup {
 
   struct Slot {
     uint32_t feature;
-    int32_t block;   // of kOnlineLine floats each
+    uint32_t block;  // in the arena
     uint16_t banks;  // bit b: bank b has a line
     uint16_t room;   // lines in the block, or 0: an empty slot
 
     [[nodiscard]] int lines_before(int bank) const { return std::popcount(static_cast<uint16_t>(banks & ((1u << bank) - 1))); }
   };
 
-  GrowingGroup();
+  using SlotVector = CacheLineVector<Slot>;
+
+  // The arena must outlive the group.
+  explicit GrowingGroup(LineArena& arena);
+  ~GrowingGroup();
+  GrowingGroup(const GrowingGroup&) = delete;
+  GrowingGroup& operator=(const GrowingGroup&) = delete;
 
   // The lines of the features of a row, those that have any; values are multiplied by scale. Returns how many.
   template <class Index>
@@ -66,8 +80,16 @@ class GrowingGroup {
   // Narrows an index that is wider than its features need.
   void fit_index();
 
-  [[nodiscard]] const std::vector<Slot>& slots() const { return slots_; }  // those with room are in use
-  [[nodiscard]] float* weights(const Slot& slot, int bank) const { return block(slot) + kBankLanes * slot.lines_before(bank); }
+  [[nodiscard]] const SlotVector& slots() const { return slots_; }  // those with room are in use
+  // Calls visit(slot) for those, in their order, while the lines of the next ones are on their way.
+  template <class Visit>
+  void each_slot(Visit visit) const {
+    for (size_t s = 0; s < slots_.size(); ++s) {
+      if (s + kSlotsAhead < slots_.size()) prefetch_lines(slots_[s + kSlotsAhead]);
+      if (slots_[s].room) visit(slots_[s]);
+    }
+  }
+  [[nodiscard]] float* weights(const Slot& slot, int bank) const { return arena_.at(slot.block) + kBankLanes * slot.lines_before(bank); }
   // From a line of weights to its squared gradients.
   [[nodiscard]] static int64_t to_squares(const Slot& slot) { return int64_t{kBankLanes} * slot.room; }
 
@@ -90,8 +112,7 @@ class GrowingGroup {
   [[nodiscard]] int64_t n_features() const { return static_cast<int64_t>(n_features_); }
 
  private:
-  static constexpr int kRooms = 5;              // 1, 2, 4, 8, 16 lines
-  static constexpr uint32_t kFirstChunk = 16;  // lines: the largest block fits
+  static constexpr size_t kSlotsAhead = 16;  // at least half of them are empty
 
   [[nodiscard]] size_t home(uint32_t feature) const {
     return (static_cast<uint64_t>(feature * 0x9E3779B1u) * slots_.size()) >> 32;
@@ -103,7 +124,7 @@ class GrowingGroup {
     return s;
   }
   [[nodiscard]] GroupLines lines_of(const Slot& slot, float value) const {
-    float* const lines = block(slot);
+    float* const lines = arena_.at(slot.block);
     __builtin_prefetch(lines);
     __builtin_prefetch(lines + kBankLanes * slot.room);
     return {lines, value, slot.banks, slot.room};
@@ -112,23 +133,17 @@ class GrowingGroup {
   void prefetch(Row<Index> row) const {
     for (int64_t k = 0; k < row.count; ++k) __builtin_prefetch(&slots_[home(static_cast<uint32_t>(row.index[k]))]);
   }
-  // Chunk c holds kFirstChunk << c lines: the group grows without moving what it holds.
-  [[nodiscard]] float* block(const Slot& slot) const {
-    const auto i = static_cast<uint32_t>(slot.block) + kFirstChunk;
-    const int chunk = std::bit_width(i) - std::bit_width(kFirstChunk);
-    return chunks_[static_cast<size_t>(chunk)]->get() + kOnlineLine * static_cast<int64_t>(i - (kFirstChunk << chunk));
-  }
-  int32_t take_block(int room);
   void resize_index(size_t n_slots);
-  void extend(Slot& slot, uint16_t banks);
-  template <class Change>
-  void each_slot(Change change) const;
+  void set_banks(Slot& slot, uint16_t banks);
+  void prefetch_lines(const Slot& slot) const {
+    const float* const lines = arena_.at(slot.block);
+    for (int i = 0; i < 2 * slot.room; ++i) __builtin_prefetch(lines + kBankLanes * i);
+  }
 
-  std::vector<Slot> slots_;
+  LineArena& arena_;
+  SlotVector slots_;
   size_t n_features_ = 0;
-  std::vector<std::unique_ptr<AlignedArray<float>>> chunks_;
-  int64_t lines_taken_ = 0, line_bytes_ = 0;
-  std::array<std::vector<int32_t>, kRooms> free_;  // blocks that were given back, by their room
+  int64_t line_bytes_ = 0;
   CacheLineVector<float> bias_;
 };
 

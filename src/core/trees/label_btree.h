@@ -43,6 +43,8 @@ class LabelBTree {
     int64_t regroup_at = kFirstRegroup;  // rows a label
     std::vector<int32_t> children;  // by lane: nodes, or labels of a leaf
     GrowingGroup group;
+
+    explicit Node(LineArena& arena) : group(arena) {}
   };
   struct Place {
     int32_t node = -1, lane = -1;
@@ -80,6 +82,8 @@ class LabelBTree {
     uint64_t random_state = 0;
   };
   [[nodiscard]] Figures figures() const;
+  // Where the lines of nodes must lie that are to be taken back.
+  [[nodiscard]] LineArena& arena() { return arena_; }
   // Takes back nodes and figures; false if they are no B-tree of labels below n_labels.
   [[nodiscard]] bool restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root, std::vector<int64_t> counts,
                              const Figures& figures);
@@ -144,6 +148,7 @@ class LabelBTree {
   Options options_;
   Random random_;
   Figures figures_;
+  LineArena arena_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int32_t root_ = 0;
   std::vector<Place> places_;    // by label

@@ -12,68 +12,69 @@ namespace {
 
 constexpr int kRehearsals = 2;
 
-// One lane of a group goes to a lane of one of several others.
-struct Move {
-  int from;
-  size_t part;
-  int to;
-};
-
-// Copies the weights of lanes that say something: the others, were they kept, would spread over the banks.
+// Deals lanes of groups out to lanes of others. Only weights that say something are copied: the others, were they kept,
+// would spread over the banks.
 class Carrier {
  public:
-  Carrier(const GrowingGroup& from, std::span<const Move> moves, std::span<GrowingGroup* const> to)
-      : from_(from), to_(to), banks_(to.size()), slots_(to.size()) {
-    for (const Move& move : moves) by_bank_[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
+  explicit Carrier(std::span<GrowingGroup* const> to) : to_(to), banks_(to.size()), slots_(to.size()) {}
+
+  // Where a lane of the next group goes.
+  void add(int from, size_t part, int to) {
+    wanted_[static_cast<size_t>(from / kBankLanes)] |= static_cast<uint16_t>(1u << (from % kBankLanes));
+    moves_[static_cast<size_t>(from)] = {static_cast<uint32_t>(part), to};
   }
 
-  void run() {
-    for (const GrowingGroup::Slot& slot : from_.slots()) {
-      if (slot.room) carry(slot);
-    }
+  void run(const GrowingGroup& from) {
+    from.each_slot([&](const GrowingGroup::Slot& slot) { carry(from, slot); });
     const auto place = [](int lane) { return kOnlineLine * (lane / kBankLanes) + lane % kBankLanes; };
-    for (const auto& moves : by_bank_) {
-      for (const Move& move : moves) {
-        for (const int part : {0, kBankLanes}) to_[move.part]->bias()[place(move.to) + part] = from_.bias()[place(move.from) + part];
-      }
+    for (int lane = 0; lane < kGroupBanks * kBankLanes; ++lane) {
+      if (!(wanted_[static_cast<size_t>(lane / kBankLanes)] >> (lane % kBankLanes) & 1)) continue;
+      const Move& move = moves_[static_cast<size_t>(lane)];
+      for (const int half : {0, kBankLanes}) to_[move.part]->bias()[place(move.to) + half] = from.bias()[place(lane) + half];
     }
+    wanted_ = {};
   }
 
  private:
+  struct Move {
+    uint32_t part;
+    int to;
+  };
   struct Weight {
     const float* at;
-    const Move* move;
+    Move move;
   };
 
-  void carry(const GrowingGroup::Slot& slot) {
+  void carry(const GrowingGroup& from, const GrowingGroup::Slot& slot) {
     weights_.clear();
     parts_.clear();
     for (unsigned left = slot.banks; left; left &= left - 1) {
       const int bank = std::countr_zero(left);
-      const float* const line = from_.weights(slot, bank);
-      for (const Move& move : by_bank_[static_cast<size_t>(bank)]) {
-        const float* const weight = line + move.from % kBankLanes;
-        if (!(std::abs(*weight) > GrowingGroup::kNegligibleWeight)) continue;
-        weights_.push_back({weight, &move});
+      const float* const line = from.weights(slot, bank);
+      unsigned lanes = lanes_where(line, [](float w) { return std::abs(w) > GrowingGroup::kNegligibleWeight; });
+      for (lanes &= wanted_[static_cast<size_t>(bank)]; lanes; lanes &= lanes - 1) {
+        const int lane = std::countr_zero(lanes);
+        const Move& move = moves_[static_cast<size_t>(kBankLanes * bank + lane)];
+        weights_.push_back({line + lane, move});
         if (!banks_[move.part]) parts_.push_back(move.part);
         banks_[move.part] |= static_cast<uint16_t>(1u << (move.to / kBankLanes));
       }
     }
-    for (const size_t part : parts_) slots_[part] = to_[part]->add(slot.feature, std::exchange(banks_[part], uint16_t{0}));
+    for (const uint32_t part : parts_) slots_[part] = to_[part]->add(slot.feature, std::exchange(banks_[part], uint16_t{0}));
     for (const auto& [at, move] : weights_) {
-      const GrowingGroup::Slot& made = slots_[move->part];
-      float* const weight = to_[move->part]->weights(made, move->to / kBankLanes) + move->to % kBankLanes;
+      const GrowingGroup::Slot& made = slots_[move.part];
+      float* const weight = to_[move.part]->weights(made, move.to / kBankLanes) + move.to % kBankLanes;
       *weight = *at;
       weight[GrowingGroup::to_squares(made)] = at[GrowingGroup::to_squares(slot)];
     }
   }
 
-  const GrowingGroup& from_;
   std::span<GrowingGroup* const> to_;
-  std::array<std::vector<Move>, kGroupBanks> by_bank_;
+  std::array<uint16_t, kGroupBanks> wanted_{};           // bit l: lane l of the bank goes somewhere
+  std::array<Move, kGroupBanks * kBankLanes> moves_{};
   // Of the feature at hand: its weights, the parts they go to, and by part the banks and what was made for them.
   std::vector<Weight> weights_;
-  std::vector<size_t> parts_;
+  std::vector<uint32_t> parts_;
   std::vector<uint16_t> banks_;
   std::vector<GrowingGroup::Slot> slots_;
 };
@@ -81,7 +82,7 @@ class Carrier {
 }  // namespace
 
 int32_t LabelBTree::new_node(bool is_leaf) {
-  nodes_.push_back(std::make_unique<Node>());
+  nodes_.push_back(std::make_unique<Node>(arena_));
   nodes_.back()->is_leaf = is_leaf;
   return static_cast<int32_t>(nodes_.size()) - 1;
 }
@@ -116,20 +117,24 @@ void LabelBTree::count_labels(int32_t v, int64_t change) {
 std::vector<std::unique_ptr<LabelBTree::Node>> LabelBTree::gather(std::span<const std::vector<Source>> parts) {
   std::vector<std::unique_ptr<Node>> made;
   std::vector<GrowingGroup*> groups;
-  std::map<int32_t, std::vector<Move>> by_node;
+  std::map<int32_t, std::vector<std::array<int, 3>>> moves;  // by old node: lane, part, lane there
   for (const auto& sources : parts) {
-    made.push_back(std::make_unique<Node>());
+    made.push_back(std::make_unique<Node>(arena_));
     groups.push_back(&made.back()->group);
     made.back()->is_leaf = node(sources.front().node).is_leaf;
     for (const Source& source : sources) {
-      by_node[source.node].push_back({source.lane, made.size() - 1, static_cast<int>(made.back()->children.size())});
+      moves[source.node].push_back({source.lane, static_cast<int>(made.size()) - 1, static_cast<int>(made.back()->children.size())});
       made.back()->children.push_back(node(source.node).children[static_cast<size_t>(source.lane)]);
     }
   }
-  for (const auto& [v, moves] : by_node) {
-    for (GrowingGroup* group : groups) group->reserve(node(v).group.n_features());
+  int64_t most_features = 0;
+  for (const auto& [v, own] : moves) most_features = std::max(most_features, node(v).group.n_features());
+  for (GrowingGroup* group : groups) group->reserve(most_features);
+  Carrier carrier(groups);
+  for (const auto& [v, own] : moves) {
+    for (const auto& [lane, part, to] : own) carrier.add(lane, static_cast<size_t>(part), to);
+    carrier.run(node(v).group);
   }
-  for (const auto& [v, moves] : by_node) Carrier(node(v).group, moves, groups).run();
   for (GrowingGroup* group : groups) group->fit_index();
   return made;
 }

@@ -146,16 +146,16 @@ class TwoMeans {
 
 std::vector<LaneProfile> lane_profiles(const GrowingGroup& group, int n_lanes) {
   std::vector<std::vector<Term>> terms(static_cast<size_t>(n_lanes));
-  for (const GrowingGroup::Slot& slot : group.slots()) {
-    if (!slot.room) continue;
+  group.each_slot([&](const GrowingGroup::Slot& slot) {
     for (unsigned banks = slot.banks; banks; banks &= banks - 1) {
       const int bank = std::countr_zero(banks);
       const float* const weights = group.weights(slot, bank);
-      for (int l = 0; l < kBankLanes && kBankLanes * bank + l < n_lanes; ++l) {
-        if (weights[l] > 0 && weights[l] < kMostWeight) terms[static_cast<size_t>(kBankLanes * bank + l)].push_back({slot.feature, weights[l]});
+      for (unsigned lanes = lanes_where(weights, [](float w) { return w > 0 && w < kMostWeight; }); lanes; lanes &= lanes - 1) {
+        const int l = std::countr_zero(lanes), lane = kBankLanes * bank + l;
+        if (lane < n_lanes) terms[static_cast<size_t>(lane)].push_back({slot.feature, weights[l]});
       }
     }
-  }
+  });
   std::vector<LaneProfile> profiles;
   for (auto& lane : terms) profiles.push_back(profile_of(lane));
   return profiles;
