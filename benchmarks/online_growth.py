@@ -148,7 +148,9 @@ def main() -> None:
         for method in found:
             if method == "one_against_all" and n_labels > MOST_AGAINST_ALL:
                 continue
-            result = found[method][n_labels] = measure(method, n_labels, max(args.rows, ROWS_A_LABEL * n_labels))
+            result = found[method][n_labels] = measure(
+                method, n_labels, max(args.rows, ROWS_A_LABEL * n_labels)
+            )
             rows.append([f"{n_labels:,}", method, *(report.number(value) for value in result.values())])
             print(
                 report.table(["labels", "method", "learn us", "predict us", "error %"], rows[-1:]), flush=True

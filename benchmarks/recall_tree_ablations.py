@@ -36,6 +36,9 @@ PAPER = {
     "arity": 2,
     "router_weight": "mean",
     "tolerance": 0.0,
+    "router_tolerance": 0.0,
+    "coverage": 1.0,
+    "early_stop": True,
     "path_features": "path",
     "max_candidates": None,
     "bound": 1.0,
@@ -58,7 +61,8 @@ def candidates(arguments: argparse.Namespace, parameters: dict[str, Any]) -> dic
     lines: dict[str, list[float]] = {name: [] for name in PATHS}
     for name, path in PATHS.items():
         for size in SIZES:
-            model = learn(data["train"], arguments.passes, {**parameters, **path, "max_candidates": size})
+            own = {**parameters, **path, "max_candidates": size, "coverage": 1.0}
+            model = learn(data["train"], arguments.passes, own)
             lines[name].append(error(model, data["test"]))
     return {"x": "candidates", "xs": list(SIZES), "y": "test error, %", "lines": lines}
 
@@ -82,7 +86,10 @@ def bound(arguments: argparse.Namespace, parameters: dict[str, Any]) -> dict[str
     """Test error by lambda."""
     data = arrays.read_text(arguments.data / (arguments.set or "nextword_gutenberg_sample"))
     errors = [
-        error(learn(data["train"], arguments.passes, {**parameters, "bound": value}), data["test"])
+        error(
+            learn(data["train"], arguments.passes, {**parameters, "early_stop": True, "bound": value}),
+            data["test"],
+        )
         for value in LAMBDAS
     ]
     return {"x": "lambda", "xs": list(LAMBDAS), "y": "test error, %", "lines": {"test error": errors}}

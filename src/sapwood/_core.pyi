@@ -359,6 +359,7 @@ class RecallTree(_OnlineTree):
         router_step: float,
         router_tolerance: float,
         max_candidates: int,
+        coverage: float,
         max_depth: int,
         bound: float,
         early_stop: bool,

@@ -21,6 +21,7 @@ _few = settings(max_examples=60, deadline=None)
 OPTIONS = st.fixed_dictionaries(
     {
         "max_candidates": st.sampled_from([None, 1, 2, 3]),
+        "coverage": st.sampled_from([1.0, 0.5, 0.9]),
         "max_depth": st.sampled_from([None, 0, 2, 5]),
         "bound": st.sampled_from([0.0, 0.01, 1.0]),
         "early_stop": st.booleans(),
@@ -225,6 +226,7 @@ def test_arranging_labels_changes_no_answer():
     """More rows than the first arrangement waits for; the reference knows no arrangement."""
     options = {
         "max_candidates": 3,
+        "coverage": 0.9,
         "max_depth": 3,
         "bound": 0.01,
         "early_stop": True,
@@ -274,6 +276,7 @@ def test_inspection(stream, arity):
     X, y = matrix(stream), np.array([example.y for example in stream])
     weight = [example.weight for example in stream]
     options = {"max_candidates": 2, "arity": arity, "normalize": False, "tolerance": 0.0}
+    options |= {"router_tolerance": 0.0, "early_stop": True}
     model = RecallTreeClassifier(**options, random_state=0).partial_fit(X, y, sample_weight=weight)
     code = {label: i for i, label in enumerate(model.classes_.tolist())}
     rule = Rule(lanes=16)

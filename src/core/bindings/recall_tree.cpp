@@ -17,11 +17,14 @@ Choice choice_named(const std::string& name, std::initializer_list<std::pair<con
   throw nb::value_error(("unknown option '" + name + "'").c_str());
 }
 
-RecallTreeOptions options_of(const Rule& router_rule, const Rule& score_rule, int32_t max_candidates, int32_t max_depth, double bound,
-                             bool early_stop, const std::string& router_weight, bool randomized_routing,
+RecallTreeOptions options_of(const Rule& router_rule, const Rule& score_rule, int32_t max_candidates, double coverage, int32_t max_depth,
+                             double bound, bool early_stop, const std::string& router_weight, bool randomized_routing,
                              const std::string& path_features, bool cross_path, int32_t arity, bool normalize) {
-  if (arity < 2 || arity > 16 || max_candidates < 0 || max_depth < -1 || !(bound >= 0)) throw nb::value_error("an option is out of range");
+  if (arity < 2 || arity > 16 || max_candidates < 0 || !(coverage > 0) || max_depth < -1 || !(bound >= 0)) {
+    throw nb::value_error("an option is out of range");
+  }
   return {.max_candidates = max_candidates,
+          .coverage = coverage,
           .max_depth = max_depth,
           .bound = bound,
           .early_stop = early_stop,
@@ -40,11 +43,11 @@ RecallTreeOptions options_of(const Rule& router_rule, const Rule& score_rule, in
 class RecallTreeBinding : public OnlineTree<RecallTree> {
  public:
   RecallTreeBinding(bool dense, int64_t n_columns, const std::string& loss, const std::string& method, float step, float initial,
-                    double tolerance, float router_step, double router_tolerance, int32_t max_candidates, int32_t max_depth, double bound, bool early_stop,
+                    double tolerance, float router_step, double router_tolerance, int32_t max_candidates, double coverage, int32_t max_depth, double bound, bool early_stop,
                     const std::string& router_weight, bool randomized_routing, const std::string& path_features, bool cross_path,
                     int32_t arity, bool normalize, uint64_t random_state)
       : OnlineTree(n_columns,
-                   options_of(rule_of(loss, method, router_step, initial, router_tolerance), rule_of(loss, method, step, initial, tolerance), max_candidates, max_depth,
+                   options_of(rule_of(loss, method, router_step, initial, router_tolerance), rule_of(loss, method, step, initial, tolerance), max_candidates, coverage, max_depth,
                               bound, early_stop, router_weight, randomized_routing, path_features, cross_path, arity, normalize),
                    dense, n_columns, random_state) {}
 
@@ -221,10 +224,10 @@ class RecallTreeBinding : public OnlineTree<RecallTree> {
 
 void bind_recall_tree(nb::module_& m) {
   nb::class_<RecallTreeBinding> c(m, "RecallTree", "A Recall Tree.");
-  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, float, double, int32_t, int32_t, double, bool,
+  c.def(nb::init<bool, int64_t, const std::string&, const std::string&, float, float, double, float, double, int32_t, double, int32_t, double, bool,
                  const std::string&, bool, const std::string&, bool, int32_t, bool, uint64_t>(),
         nb::kw_only(), nb::arg("dense"), nb::arg("n_columns"), nb::arg("loss"), nb::arg("method"), nb::arg("step"),
-        nb::arg("initial"), nb::arg("tolerance"), nb::arg("router_step"), nb::arg("router_tolerance"), nb::arg("max_candidates"), nb::arg("max_depth"), nb::arg("bound"),
+        nb::arg("initial"), nb::arg("tolerance"), nb::arg("router_step"), nb::arg("router_tolerance"), nb::arg("max_candidates"), nb::arg("coverage"), nb::arg("max_depth"), nb::arg("bound"),
         nb::arg("early_stop"), nb::arg("router_weight"), nb::arg("randomized_routing"), nb::arg("path_features"),
         nb::arg("cross_path"), nb::arg("arity"), nb::arg("normalize"), nb::arg("random_state"))
       .def("explain", &RecallTreeBinding::explain, nb::arg("X"), nb::kw_only(), nb::arg("row"), "How one row is answered.")

@@ -198,6 +198,7 @@ void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<cons
 void LaneStore::arrange(std::span<const int32_t> places) {
   LaneStore arranged(rule_, n_columns_, path_only_);
   arranged.n_banks_ = n_banks_;
+  arranged.reserve(n_lines_);
   for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places);
   *this = std::move(arranged);
 }

@@ -250,7 +250,8 @@ const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, Onli
     }
     return work.scores.data();
   }
-  scores_to_learn(node, work);
+  const float* const before = scores_to_learn(node, work);
+  if (std::all_of(pushes, pushes + width_, [](float by) { return by == 0; })) return before;
   make_lines(work);
   alignas(64) std::array<float, 16> all{};
   std::copy_n(pushes, width_, all.begin() + at.lane);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <unordered_set>
 
+#include "trees/bank_order.h"
 #include "trees/predict.h"
 
 namespace sapwood {
@@ -171,9 +171,20 @@ void RecallTree::add_path(Row<Index> row, int32_t last, Work& work) const {
   }
 }
 
+// The fewest of the heaviest labels that hold `coverage` of the node's examples.
+std::span<const LabelCount> RecallTree::candidates(const Node& node) const {
+  const std::span<const LabelCount> top = node.hist.top();
+  if (options_.coverage >= 1) return top;
+  const double enough = options_.coverage * node.hist.total();
+  double mass = 0;
+  size_t n = 0;
+  while (n < top.size() && mass < enough) mass += top[n++].count;
+  return top.first(n);
+}
+
 void RecallTree::set_candidates(int32_t node, Work& work) const {
   work.candidates.clear();
-  for (const LabelCount& entry : at(node).hist.top()) work.candidates.push_back(entry.label);
+  for (const LabelCount& entry : candidates(at(node))) work.candidates.push_back(entry.label);
 }
 
 // Algorithm 4, or a question.
@@ -260,21 +271,16 @@ void RecallTree::learn_row(Row<Index> row, int32_t label, double weight, Pipe<Ta
   pipe ? pipe->push() : carry_out(task);
 }
 
-// Candidates of the nodes where most examples end come first, so that they share banks.
+// Labels that are candidates together share banks.
 std::vector<int32_t> RecallTree::arrangement() {
-  std::vector<int32_t> nodes(nodes_.size());
-  std::iota(nodes.begin(), nodes.end(), 0);
-  std::stable_sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return at(a).endings > at(b).endings; });
-  std::vector<int32_t> order;
-  std::unordered_set<int32_t> placed;
-  for (const int32_t node : nodes) {
-    if (at(node).endings == 0) break;
-    for (const LabelCount& entry : at(node).hist.top()) {
-      if (placed.insert(entry.label).second) order.push_back(entry.label);
-    }
-    at(node).endings = 0;
+  std::vector<LabelList> lists;
+  for (Node& node : nodes_) {
+    if (node.endings == 0) continue;
+    lists.push_back({{}, node.endings});
+    for (const LabelCount& entry : candidates(node)) lists.back().labels.push_back(entry.label);
+    node.endings = 0;
   }
-  return order;
+  return bank_order(lists);
 }
 
 // Algorithm 1, up to the node whose candidates are to be scored.
@@ -325,7 +331,7 @@ void RecallTree::rank(int32_t top, Work& work) const {
   });
 }
 
-// Adds to the candidates, until there are `top`, those of the nodes above, then all labels in their order.
+// Adds to the candidates, until there are `top`, the next labels of the node, those of the nodes above, then all labels.
 void RecallTree::fill_up(int32_t top, int32_t node, std::span<const LabelCount> all, Work& work) const {
   const auto add = [&](std::span<const LabelCount> labels) {
     for (const LabelCount& entry : labels) {
@@ -335,7 +341,7 @@ void RecallTree::fill_up(int32_t top, int32_t node, std::span<const LabelCount> 
       }
     }
   };
-  for (int32_t n = at(node).parent; n >= 0 && std::ssize(work.candidates) < top; n = at(n).parent) add(at(n).hist.top());
+  for (int32_t n = node; n >= 0 && std::ssize(work.candidates) < top; n = at(n).parent) add(at(n).hist.top());
   if (all.size() > work.candidates.size()) add(all);
 }
 

@@ -26,6 +26,7 @@ enum class Stopped : int32_t { leaf, recall, empty_child };
 
 struct RecallTreeOptions {
   int32_t max_candidates = 0;  // F; 0: follows the labels seen
+  double coverage = 1;         // share of a node's examples that its candidates must hold, if F of them can
   int32_t max_depth = -1;      // -1: follows the labels seen
   double bound = 1;            // lambda of equation (1)
   bool early_stop = true;
@@ -171,6 +172,7 @@ class RecallTree {
   template <class Index>
   void add_path(Row<Index> row, int32_t node, Work& work) const;
   void carry_out(Task& task);
+  [[nodiscard]] std::span<const LabelCount> candidates(const Node& node) const;
   void set_candidates(int32_t node, Work& work) const;
   template <class Index>
   void score_candidates(Row<Index> row, int32_t node, Work& work) const;

@@ -51,6 +51,8 @@ class RecallTree:
     """The Recall Tree.
 
     max_candidates  F; None: max(1, 4 ceil(log2 K)) for the K labels seen so far
+    coverage        ours: of a node's F heaviest labels only the first that hold this share of its examples are
+                    candidates; 1: all F
     max_depth       None: the smallest d with F arity^d >= K
     bound           lambda of equation (1)
     early_stop      False: descend as far as there are examples (an ablation)
@@ -64,6 +66,7 @@ class RecallTree:
         self,
         *,
         max_candidates: int | None = None,
+        coverage: float = 1.0,
         max_depth: int | None = None,
         bound: float = 1.0,
         early_stop: bool = True,
@@ -82,6 +85,7 @@ class RecallTree:
         if bound < 0.0:
             raise ValueError(f"bound must not be negative, got {bound}")
         self.given_candidates = max_candidates
+        self.coverage = coverage
         self.given_depth = max_depth
         self.bound = bound
         self.early_stop = early_stop
@@ -110,6 +114,18 @@ class RecallTree:
         if self.given_depth is not None:
             return self.given_depth
         return ceil_log(-(-len(self.scores) // self.F), self.arity)
+
+    def candidates(self, n: Node) -> list[int]:
+        """The heaviest labels, F or as many as hold `coverage` of the node's examples."""
+        top = n.hist.top(self.F)
+        if self.coverage >= 1.0:
+            return top
+        mass, enough = 0.0, self.coverage * n.hist.total
+        for place, label in enumerate(top):
+            if mass >= enough:
+                return top[:place]
+            mass += n.hist[label]
+        return top
 
     def recall(self, n: Node) -> float:
         """The empirical recall r_n. Rounding of fractional weights never lifts it above 1."""
@@ -221,7 +237,7 @@ class RecallTree:
 
     def _update_regressors(self, x: Features, y: int, n: Node, weight: float, path: Features) -> None:
         """Algorithm 4."""
-        candidates = n.hist.top(self.F)
+        candidates = self.candidates(n)
         self.trace.add("candidates", (n.number,), labels=tuple(candidates))
         if y in candidates:
             for label in candidates:
@@ -253,7 +269,7 @@ class RecallTree:
             n = c  # line 8
             entered.append(n.number)
         path = self._path(features, entered, n)
-        scored = [(label, float(self.scores[label].score(features, path))) for label in n.hist.top(self.F)]
+        scored = [(label, float(self.scores[label].score(features, path))) for label in self.candidates(n)]
         scored.sort(key=lambda pair: -pair[1])  # line 11; stable: ties stay in candidate order
         return Explanation(tuple(steps), n.number, stopped, scored)
 
