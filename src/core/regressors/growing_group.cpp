@@ -26,16 +26,18 @@ float largest(const float* line) {
 
 }  // namespace
 
-GrowingGroup::GrowingGroup(LineArena& arena) : arena_(arena), slots_(kFirstSlots, Slot{0, 0, 0, 0}), bias_(kGroupBanks * kOnlineLine) {
+GrowingGroup::GrowingGroup(LineArena& arena) : arena_(arena), slots_(kFirstSlots, Slot{}), bias_(kGroupBanks * kOnlineLine) {
   for (int lane = 0; lane < kGroupBanks * kBankLanes; ++lane) reset_lane(lane);
 }
 
 GrowingGroup::~GrowingGroup() {
-  each_slot([&](const Slot& slot) { arena_.give_back(slot.block, slot.room); });
+  for (const Slot& slot : slots_) {
+    if (slot.room) arena_.give_back(slot.block, slot.room);
+  }
 }
 
-void GrowingGroup::reserve(int64_t n_features) {
-  const size_t n_slots = std::bit_ceil(2 * static_cast<size_t>(n_features));
+void GrowingGroup::reserve(size_t n_features) {
+  const size_t n_slots = std::bit_ceil(2 * n_features);
   if (n_slots > slots_.size()) resize_index(n_slots);
 }
 
@@ -45,38 +47,74 @@ void GrowingGroup::fit_index() {
 }
 
 void GrowingGroup::resize_index(size_t n_slots) {
-  SlotVector old(n_slots, Slot{0, 0, 0, 0});
+  SlotVector old(n_slots, Slot{});
   old.swap(slots_);
   for (const Slot& slot : old) {
-    if (slot.room) slots_[place_of(slot.feature)] = slot;
+    if (slot.banks) slots_[place_of(slot.feature)] = slot;
   }
+}
+
+// The feature's slot, or an empty one for it; room for another feature is made before.
+GrowingGroup::Slot& GrowingGroup::slot_for(uint32_t feature) {
+  if (2 * (n_features_ + 1) > slots_.size() && !knows(feature)) resize_index(2 * slots_.size());
+  Slot& slot = slots_[place_of(feature)];
+  slot.feature = feature;
+  return slot;
 }
 
 const GrowingGroup::Slot& GrowingGroup::add(uint32_t feature, uint16_t banks) {
-  size_t s = place_of(feature);
-  if (!slots_[s].room) {
-    if (2 * (n_features_ + 1) > slots_.size()) {
-      resize_index(2 * slots_.size());
-      s = place_of(feature);
-    }
-    ++n_features_;
-    slots_[s].feature = feature;
-  }
-  set_banks(slots_[s], slots_[s].banks | banks);
-  return slots_[s];
+  Slot& slot = slot_for(feature);
+  set_banks(slot, slot.banks | banks);
+  return slot;
 }
 
-// Gives a slot lines for these banks and no others; those that it had are kept. The slot may be an empty one.
+void GrowingGroup::put(uint32_t feature, int lane, float weight, float square) {
+  Slot& slot = slot_for(feature);
+  if (!slot.banks || (slot.is_lone() && slot.lane == lane)) return set_lone(slot, lane, weight, square);
+  const int bank = lane / kBankLanes;
+  set_banks(slot, static_cast<uint16_t>(slot.banks | 1u << bank));
+  float* const at = weights(slot, bank) + lane % kBankLanes;
+  *at = weight;
+  at[to_squares(slot)] = square;
+}
+
+// A feature occurs with lanes of these banks, or with one lane alone.
+void GrowingGroup::meet(Slot& slot, uint32_t feature, uint16_t banks, int lane) {
+  slot.feature = feature;
+  if (!slot.banks && lane >= 0) return set_lone(slot, lane, 0.0f, kFirstGroupSquare);
+  set_banks(slot, slot.banks | banks);
+}
+
+void GrowingGroup::set_lone(Slot& slot, int lane, float weight, float square) {
+  n_features_ += !slot.banks;
+  slot.banks = static_cast<uint16_t>(1u << (lane / kBankLanes));
+  slot.room = 0;
+  slot.lane = static_cast<uint8_t>(lane);
+  slot.lone[0] = weight;
+  slot.lone[1] = square;
+}
+
+// Empties a slot. Until the index is made anew, others may not be found.
+void GrowingGroup::clear(Slot& slot) {
+  if (slot.room) arena_.give_back(slot.block, slot.room);
+  line_bytes_ -= kLineBytes * slot.room;
+  n_features_ -= slot.banks != 0;
+  slot = Slot{};
+}
+
+// Gives a slot lines for these banks, one at least, and no others; what it had in them is kept. The slot may be empty.
 void GrowingGroup::set_banks(Slot& at, uint16_t banks) {
   const Slot old = at;
-  Slot slot{old.feature, old.block, banks, 0};
-  if (banks) slot.room = static_cast<uint16_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(banks))));
+  const uint16_t had = old.room ? old.banks : uint16_t{0};
+  Slot slot = old;
+  slot.banks = banks;
+  slot.room = static_cast<uint8_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(banks))));
   const bool moves = slot.room != old.room;
-  if (moves && banks) slot.block = arena_.take(slot.room);
+  if (moves) slot.block = arena_.take(slot.room);
   const auto move_line = [&](int b) {
     if (!(banks >> b & 1)) return;
     float* const to = weights(slot, b);
-    if (old.banks >> b & 1) {
+    if (had >> b & 1) {
       const float* const from = weights(old, b);
       copy_line(from, to);
       copy_line(from + to_squares(old), to + to_squares(slot));
@@ -86,12 +124,18 @@ void GrowingGroup::set_banks(Slot& at, uint16_t banks) {
     }
   };
   // Within one block no line may be overwritten before it is moved: up from the last to the first, or down.
-  if (banks & ~old.banks) {
+  if (banks & ~had) {
     for (int b = kGroupBanks - 1; b >= 0; --b) move_line(b);
   } else {
     for (int b = 0; b < kGroupBanks; ++b) move_line(b);
   }
+  if (old.is_lone()) {
+    float* const weight = weights(slot, old.lane / kBankLanes) + old.lane % kBankLanes;
+    *weight = old.lone[0];
+    weight[to_squares(slot)] = old.lone[1];
+  }
   if (moves && old.room) arena_.give_back(old.block, old.room);
+  n_features_ += !old.banks;
   line_bytes_ += kLineBytes * (slot.room - old.room);
   at = slot;
 }
@@ -100,23 +144,39 @@ void GrowingGroup::reset_lane(int lane) {
   const int bank = lane / kBankLanes, at = lane % kBankLanes;
   bias_[static_cast<size_t>(kOnlineLine * bank + at)] = kFirstGroupBias;
   bias_[static_cast<size_t>(kOnlineLine * bank + kBankLanes + at)] = kFirstGroupSquare;
-  each_slot([&](const Slot& slot) {
-    if (!(slot.banks >> bank & 1)) return;
+  for (Slot& slot : slots_) {
+    if (!(slot.banks >> bank & 1)) continue;
+    if (slot.is_lone()) {
+      if (slot.lane == lane) set_lone(slot, lane, 0.0f, kFirstGroupSquare);
+      continue;
+    }
     float* const line = weights(slot, bank) + at;
     *line = 0.0f;
     line[to_squares(slot)] = kFirstGroupSquare;
-  });
+  }
 }
 
-void GrowingGroup::copy_lane(int from, int to) {
-  const std::array lanes{from, to};
-  const std::array<float, 4> shares{1, 0, 1, 0};
-  std::vector<uint32_t> features;
-  each_slot([&](const Slot& slot) { features.push_back(slot.feature); });
-  mix_lanes(lanes, shares, features);
+void GrowingGroup::move_lane(int from, int to) {
+  reset_lane(to);
+  const int bank = from / kBankLanes, at = from % kBankLanes;
+  for (Slot& slot : slots_) {
+    if (!(slot.banks >> bank & 1)) continue;
+    if (slot.is_lone()) {
+      if (slot.lane == from) set_lone(slot, to, slot.lone[0], slot.lone[1]);
+      continue;
+    }
+    const float* const line = weights(slot, bank) + at;
+    const float weight = *line, square = line[to_squares(slot)];
+    if ((slot.banks >> (to / kBankLanes) & 1) || std::abs(weight) > kNegligibleWeight) put(slot.feature, to, weight, square);
+  }
+  for (const int half : {0, kBankLanes}) {
+    bias_[static_cast<size_t>(kOnlineLine * (to / kBankLanes) + half + to % kBankLanes)] =
+        bias_[static_cast<size_t>(kOnlineLine * bank + half + at)];
+  }
+  reset_lane(from);
 }
 
-void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const uint32_t> features) {
+void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const Heir> features) {
   uint16_t banks = 0;
   for (const int lane : lanes) banks |= static_cast<uint16_t>(1u << (lane / kBankLanes));
   const size_t n = lanes.size();
@@ -133,10 +193,18 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
   };
   std::vector<float> weight(n), square(n), mixed_weight(n), mixed_square(n);
   for (size_t k = 0; k < features.size(); ++k) {
-    if (k + kFeaturesAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kFeaturesAhead])]);
-    if (k + kFeaturesAhead / 2 < features.size()) prefetch_lines(slots_[place_of(features[k + kFeaturesAhead / 2])]);
-    Slot& slot = slots_[place_of(features[k])];
-    if (!slot.room || !(slot.banks & banks)) continue;
+    if (k + kFeaturesAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kFeaturesAhead].feature)]);
+    if (k + kFeaturesAhead / 2 < features.size()) prefetch_lines(slots_[place_of(features[k + kFeaturesAhead / 2].feature)]);
+    Slot& slot = slots_[place_of(features[k].feature)];
+    if (!(slot.banks & banks)) continue;
+    if (slot.is_lone()) {
+      if (std::find(lanes.begin(), lanes.end(), slot.lane) == lanes.end() || features[k].number == Heir::kNone) continue;
+      if (features[k].number >= 0) {
+        set_lone(slot, lanes[static_cast<size_t>(features[k].number)], slot.lone[0], slot.lone[1]);
+        continue;
+      }
+      set_banks(slot, slot.banks);
+    }
     const auto has_line = [&](size_t i) { return (slot.banks >> (lanes[i] / kBankLanes) & 1) != 0; };
     const auto place = [&](size_t i) { return weights(slot, lanes[i] / kBankLanes) + lanes[i] % kBankLanes; };
     for (size_t i = 0; i < n; ++i) {
@@ -166,6 +234,7 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
 
 void GrowingGroup::largest_weights(std::vector<float>& out) const {
   each_slot([&](const Slot& slot) {
+    if (slot.is_lone()) return out.push_back(std::abs(slot.lone[0]));
     for (int b = 0; b < kGroupBanks; ++b) {
       if (slot.banks >> b & 1) out.push_back(largest(weights(slot, b)));
     }
@@ -175,15 +244,16 @@ void GrowingGroup::largest_weights(std::vector<float>& out) const {
 int64_t GrowingGroup::drop_lines(float below) {
   int64_t dropped = 0;
   for (Slot& slot : slots_) {
-    if (!slot.room) continue;
     uint16_t kept = 0;
     for (int b = 0; b < kGroupBanks; ++b) {
-      if ((slot.banks >> b & 1) && largest(weights(slot, b)) >= below) kept |= static_cast<uint16_t>(1u << b);
+      if (!(slot.banks >> b & 1)) continue;
+      const float size = slot.is_lone() ? std::abs(slot.lone[0]) : largest(weights(slot, b));
+      if (size >= below) kept |= static_cast<uint16_t>(1u << b);
     }
     if (kept == slot.banks) continue;
     dropped += std::popcount(slot.banks) - std::popcount(kept);
-    n_features_ -= !kept;
-    set_banks(slot, kept);
+    if (kept) set_banks(slot, kept);
+    else clear(slot);
   }
   if (dropped) resize_index(std::max(kFirstSlots, std::bit_ceil(2 * n_features_)));  // without the slots that are empty now
   return dropped;

@@ -143,6 +143,8 @@ class LabelBTree {
   [[nodiscard]] int32_t nearest_sibling(int32_t v) const;
   std::vector<std::unique_ptr<Node>> gather(std::span<const std::vector<Source>> parts);
   [[nodiscard]] std::vector<uint32_t> features_of(std::span<const int32_t> siblings) const;
+  static std::vector<GrowingGroup::Heir> heirs_of(std::span<const uint32_t> features,
+                                                  std::span<const std::unique_ptr<Node>> made);
   void put(int32_t v, std::unique_ptr<Node> made);
 
   Options options_;

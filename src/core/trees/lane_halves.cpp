@@ -146,11 +146,16 @@ class TwoMeans {
 
 std::vector<LaneProfile> lane_profiles(const GrowingGroup& group, int n_lanes) {
   std::vector<std::vector<Term>> terms(static_cast<size_t>(n_lanes));
+  const auto is_positive = [](float w) { return w > 0 && w < kMostWeight; };
   group.each_slot([&](const GrowingGroup::Slot& slot) {
+    if (slot.is_lone()) {
+      if (slot.lane < n_lanes && is_positive(slot.lone[0])) terms[slot.lane].push_back({slot.feature, slot.lone[0]});
+      return;
+    }
     for (unsigned banks = slot.banks; banks; banks &= banks - 1) {
       const int bank = std::countr_zero(banks);
       const float* const weights = group.weights(slot, bank);
-      for (unsigned lanes = lanes_where(weights, [](float w) { return w > 0 && w < kMostWeight; }); lanes; lanes &= lanes - 1) {
+      for (unsigned lanes = lanes_where(weights, is_positive); lanes; lanes &= lanes - 1) {
         const int l = std::countr_zero(lanes), lane = kBankLanes * bank + l;
         if (lane < n_lanes) terms[static_cast<size_t>(lane)].push_back({slot.feature, weights[l]});
       }
