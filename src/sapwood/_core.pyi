@@ -203,6 +203,7 @@ class LabelBTree:
         normalize: bool,
         decay: float,
         max_memory: int,
+        second_look: int,
         random_state: int,
     ) -> None: ...
     def learn(
@@ -306,6 +307,7 @@ class _OnlineTree:
         passes: int,
         shuffle: int | None,
         predict_first: bool,
+        n_at_once: int = 1,
         progress: _Progress | None,
     ) -> None: ...
     def top(self, X: Rows, *, k: int, n_threads: int) -> _Top: ...

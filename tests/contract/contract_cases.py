@@ -27,7 +27,10 @@ VARIANTS = {
         {"prune": False, "loss": "logistic", "budget": 2},
         {"folds": 3, "max_planes": 2, "max_features": 22},
     ],
-    "LabelBTreeClassifier": [{}, {"arity": 4, "max_leaf": 4, "decay": 0.01, "max_memory": 100_000}],
+    "LabelBTreeClassifier": [
+        {},
+        {"arity": 4, "max_leaf": 4, "decay": 0.01, "max_memory": 100_000, "second_look": 20},
+    ],
     "LabelTreeClassifier": [
         {},
         {"max_leaf": 2, "arity": 3, "n_trees": 2, "weight_bits": 32},
@@ -48,9 +51,11 @@ VARIANTS = {
             "randomized_routing": True,
             "path_features": "path",
         },
+        {"parallel": "hogwild", "n_jobs": 2},
     ],
     "LOMTreeClassifier": [
         {},
+        {"parallel": "hogwild", "n_jobs": 2},
         {"max_internal": 30, "loss": "logistic", "step": 1.0, "passes": 10, "shuffle": False},
     ],
 }
@@ -150,8 +155,16 @@ def takes_several_labels(estimator):
     return estimator.__sklearn_tags__().classifier_tags.multi_label
 
 
+def is_reproducible(estimator):
+    """Whether the same fit gives the same model: not where threads learn at once ("hogwild")."""
+    return estimator.get_params().get("parallel") is None
+
+
 every_variant = pytest.mark.parametrize("estimator", variants(), ids=name_of)
 every_estimator = pytest.mark.parametrize("estimator", one_of_each(), ids=name_of)
+every_reproducible_variant = pytest.mark.parametrize(
+    "estimator", [case for case in variants() if is_reproducible(case)], ids=name_of
+)
 every_multilabel_variant = pytest.mark.parametrize(
     "estimator", [case for case in variants() if takes_several_labels(case)], ids=name_of
 )

@@ -19,6 +19,7 @@ from contract_cases import (
     every_estimator,
     every_multilabel_estimator,
     every_multilabel_variant,
+    every_reproducible_variant,
     every_variant,
     indicator,
     label_lists,
@@ -85,7 +86,7 @@ def test_every_form_of_a_matrix_gets_the_same_answers(estimator):
         assert (got[0][:, 0] == labels[:, 0]).all(), name
 
 
-@every_variant
+@every_reproducible_variant
 def test_every_form_of_a_matrix_trains_the_same_model(estimator, tmp_path):
     model = clone(estimator).fit(X, CODES)
     state, scores = tensors(model, tmp_path), model.predict_proba(X)
@@ -254,7 +255,7 @@ def test_topk_of_no_size(estimator, k):
 # Weights
 
 
-@every_variant
+@every_reproducible_variant
 def test_a_row_of_weight_zero_is_not_there(estimator):
     wrong = sp.vstack([X, X[:24]], format="csr")
     labels = np.concatenate([CODES, (CODES[:24] + 5) % N_LABELS])
@@ -268,7 +269,7 @@ def test_a_row_of_weight_zero_is_not_there(estimator):
     np.testing.assert_allclose(got, expected, atol=0.02)
 
 
-@every_variant
+@every_reproducible_variant
 def test_equal_weights_change_nothing(estimator):
     expected = clone(estimator).fit(X, CODES).predict_proba(X)
     got = clone(estimator).fit(X, CODES, sample_weight=np.ones(len(CODES))).predict_proba(X)
@@ -318,7 +319,7 @@ def test_copies_give_the_same_answers_to_the_bit(estimator, kind, tmp_path):
     assert sapwood.load(path).get_params() == model.get_params()
 
 
-@every_variant
+@every_reproducible_variant
 def test_a_loaded_model_can_be_fitted_again(estimator, tmp_path):
     model = clone(estimator).fit(X, CODES)
     model.save(tmp_path / "m")
@@ -345,7 +346,7 @@ def test_load_in_another_process(estimator, tmp_path):
     assert done.stdout.strip() == model.predict_proba(X).tobytes().hex()
 
 
-@every_variant
+@every_reproducible_variant
 def test_the_same_seed_gives_the_same_model_for_any_n_jobs(estimator, tmp_path):
     expected = tensors(clone(estimator).fit(X, CODES), tmp_path)
     for n_jobs in (1, 2, 3, -1):

@@ -13,7 +13,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contract_cases import SLOW, answers, every_estimator, every_variant, make_rows, tensors
+from contract_cases import SLOW, answers, every_estimator, every_variant, is_reproducible, make_rows, tensors
 from sklearn.base import clone
 
 from sapwood import LabelTreeClassifier
@@ -77,7 +77,7 @@ def test_verbose_prints_lines_to_standard_error(estimator, capfd):
     model.set_params(verbose=0).fit(X, CODES)
     assert capfd.readouterr() == ("", "")
     quiet = clone(estimator).fit(X, CODES)
-    assert answers(quiet, X) == answers(model, X)
+    assert not is_reproducible(estimator) or answers(quiet, X) == answers(model, X)
 
 
 def test_progress_ends_at_a_hundred_percent(capfd):

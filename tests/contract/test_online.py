@@ -6,7 +6,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from contract_cases import N_LABELS, answers, label_lists, make_rows, name_of, tensors, variants
+from contract_cases import (
+    N_LABELS,
+    answers,
+    is_reproducible,
+    label_lists,
+    make_rows,
+    name_of,
+    tensors,
+    variants,
+)
 from sklearn.base import clone
 
 import sapwood
@@ -20,6 +29,9 @@ WEIGHT = np.random.default_rng(0).integers(0, 3, X.shape[0]).astype(np.float32)
 WEIGHT[0] = 1
 PASSES = 5
 ONLINE = [estimator for estimator in variants() if hasattr(estimator, "partial_fit")]
+every_reproducible = pytest.mark.parametrize(
+    "estimator", [estimator for estimator in ONLINE if is_reproducible(estimator)], ids=name_of
+)
 every_online = pytest.mark.parametrize("estimator", ONLINE, ids=name_of)
 
 
@@ -32,7 +44,7 @@ def learned(estimator, bounds, labels=LATE, weight=None):
     return model
 
 
-@every_online
+@every_reproducible
 def test_chunks_do_not_matter(estimator, tmp_path):
     once = learned(estimator, [], weight=WEIGHT)
     for bounds in ([1, 2, 50], range(1, X.shape[0])):
@@ -62,7 +74,7 @@ def test_fit_has_no_progressive_loss(estimator):
             _ = unready.progressive_loss_
 
 
-@every_online
+@every_reproducible
 def test_learning_goes_on_after_loading(estimator, tmp_path):
     whole = learned(estimator, [40])
     first = clone(estimator).partial_fit(X[:40], LATE[:40])

@@ -95,7 +95,12 @@ def test_any_sequence_of_calls_leaves_a_b_tree(calls, sizes, several, seed):
 def grown(model, X, codes, removed=()):
     """The reference after the same rows and removals as the model."""
     reference = LabelBTree(
-        arity=model.arity, max_leaf=model.max_leaf, step=model.step, decay=model.decay, seed=model._seed()
+        arity=model.arity,
+        max_leaf=model.max_leaf,
+        step=model.step,
+        decay=model.decay,
+        second_look=model.second_look,
+        seed=model._seed(),
     )
     for label in codes:  # codes in the core are by first occurrence
         assert label in model._code_of
@@ -110,14 +115,20 @@ def grown(model, X, codes, removed=()):
 
 
 @pytest.mark.parametrize(
-    ("arity", "max_leaf", "n_labels", "decay"),
-    [(4, 6, 50, 0.0), (4, 8, 60, 0.01), (8, 20, 90, 0.0), (4, 40, 90, 0.0)],
+    ("arity", "max_leaf", "n_labels", "decay", "second_look"),
+    [(4, 6, 50, 0.0, 0), (4, 8, 60, 0.01, 30), (8, 20, 90, 0.0, 100), (4, 40, 90, 0.0, 1000)],
 )
 @pytest.mark.parametrize("n_removed", [0, 25])
-def test_reference_agrees(arity, max_leaf, n_labels, decay, n_removed):
+def test_reference_agrees(arity, max_leaf, n_labels, decay, second_look, n_removed):
     X, codes = stream(400, n_labels)
     model = LabelBTreeClassifier(
-        arity=arity, max_leaf=max_leaf, decay=decay, random_state=3, beam=1000, min_beam_share=0
+        arity=arity,
+        max_leaf=max_leaf,
+        decay=decay,
+        second_look=second_look,
+        random_state=3,
+        beam=1000,
+        min_beam_share=0,
     ).partial_fit(X, codes)
     removed = model.labels_[:n_removed]
     if n_removed:
@@ -127,6 +138,8 @@ def test_reference_agrees(arity, max_leaf, n_labels, decay, n_removed):
     assert int(t["figures"][0]) == reference.root
     of_node = [t["children"][a:b].tolist() for a, b in pairwise(t["children_indptr"].tolist())]
     assert of_node == [node.children for node in reference.nodes]
+    assert t["waiting_learned"].tolist() == [row.learned for row in reference.waiting]
+    assert t["waiting_features"].tolist() == [f for row in reference.waiting for f in row.row]
     assert t["n_rows"].tolist() == [node.n_rows for node in reference.nodes]
     assert t["random_state"][0] == reference.random.state
     assert model.label_counts_.tolist() == [
@@ -142,8 +155,8 @@ def test_reference_agrees(arity, max_leaf, n_labels, decay, n_removed):
 
 def test_chunks_and_removals_and_files(tmp_path):
     X, codes = stream(300, 80)
-    whole = LabelBTreeClassifier(arity=4, max_leaf=6, max_memory=60_000, random_state=0)
-    parts = LabelBTreeClassifier(arity=4, max_leaf=6, max_memory=60_000, random_state=0)
+    whole = LabelBTreeClassifier(arity=4, max_leaf=6, max_memory=60_000, second_look=40, random_state=0)
+    parts = LabelBTreeClassifier(arity=4, max_leaf=6, max_memory=60_000, second_look=40, random_state=0)
     whole.partial_fit(X[:200], codes[:200]).remove_labels(np.unique(codes[:200])[:30])
     for start in range(0, 200, 7):
         parts.partial_fit(X[start : min(start + 7, 200)], codes[start : min(start + 7, 200)])
@@ -230,6 +243,29 @@ def test_explanation_and_figures():
     assert figures["depth"].max() == model.depth_ - 1
     assert figures["n_labels"][figures["is_leaf"]].sum() == len(model.labels_)
     assert inspect.tree(model)
+
+
+def test_a_second_look_is_learning_again():
+    X, codes = stream(400, 60)
+    twice = LabelBTreeClassifier(max_leaf=64, second_look=400, random_state=0).partial_fit(X, codes)
+    once = LabelBTreeClassifier(max_leaf=64, second_look=0, random_state=0).partial_fit(X, codes)
+    waiting = twice._tensors()
+    assert 0 < len(waiting["waiting_learned"]) < 400
+    assert len(once._tensors()["waiting_learned"]) == 0
+    twice.partial_fit(
+        X, codes
+    )  # 400 rows after it each row that waits is learned again, after the row at hand
+    for i in range(400):
+        n = 2 if i + 1 in waiting["waiting_learned"] else 1
+        once.partial_fit(sp.vstack([X[i]] * n).tocsr(), [codes[i]] * n)
+    np.testing.assert_array_equal(once.predict(X), twice.predict(X))
+
+
+def test_many_entries_do_not_wait():
+    X = np.random.default_rng(0).uniform(0.1, 1, (600, 4000)).astype(np.float32)
+    codes = np.arange(600) % 200
+    model = LabelBTreeClassifier(random_state=0).partial_fit(X, codes)
+    assert 200 * 4000 < len(model._tensors()["waiting_features"]) <= 2**20
 
 
 def test_threads_agree():

@@ -30,8 +30,8 @@ struct NodeArrays {
   std::vector<int32_t> is_leaf, children;
   std::vector<int64_t> children_indptr{0}, features_indptr{0}, n_rows, regroup_at;
   std::vector<uint32_t> features;
-  std::vector<uint16_t> banks;
-  std::vector<float> bias, weights, squares;
+  std::vector<uint16_t> banks, lone_lanes;  // banks: 0 where one lane alone has a weight
+  std::vector<float> bias, weights, squares, lone_weights;  // of lone ones weight and squared gradients
 
   void add(const Node& o) {
     is_leaf.push_back(o.is_leaf);
@@ -42,12 +42,17 @@ struct NodeArrays {
     bias.insert(bias.end(), o.group.bias(), o.group.bias() + banks_of(o) * kOnlineLine);
     std::vector<GrowingGroup::Slot> slots;
     for (const GrowingGroup::Slot& slot : o.group.slots()) {
-      if (slot.room) slots.push_back(slot);
+      if (slot.banks) slots.push_back(slot);
     }
     std::sort(slots.begin(), slots.end(), [](const auto& a, const auto& b) { return a.feature < b.feature; });
     for (const GrowingGroup::Slot& slot : slots) {
       features.push_back(slot.feature);
-      banks.push_back(slot.banks);
+      banks.push_back(slot.is_lone() ? uint16_t{0} : slot.banks);
+      if (slot.is_lone()) {
+        lone_lanes.push_back(slot.lane);
+        lone_weights.insert(lone_weights.end(), slot.lone, slot.lone + 2);
+        continue;
+      }
       for (unsigned left = slot.banks; left; left &= left - 1) {
         const float* const line = o.group.weights(slot, std::countr_zero(left));
         weights.insert(weights.end(), line, line + kBankLanes);
@@ -76,18 +81,22 @@ class NodeReader {
         banks_(nb::cast<Array<uint16_t>>(arrays["banks"])),
         bias_(nb::cast<Array<float>>(arrays["bias"])),
         weights_(nb::cast<Array<float>>(arrays["weights"])),
-        squares_(nb::cast<Array<float>>(arrays["squares"])) {
+        squares_(nb::cast<Array<float>>(arrays["squares"])),
+        lone_lanes_(nb::cast<Array<uint16_t>>(arrays["lone_lanes"])),
+        lone_weights_(nb::cast<Array<float>>(arrays["lone_weights"])) {
     damaged_if(n_rows_.shape(0) != is_leaf_.shape(0) || regroup_at_.shape(0) != is_leaf_.shape(0));
     check_indptr(children_indptr_, children_.shape(0));
     check_indptr(features_indptr_, features_.shape(0));
     damaged_if(banks_.shape(0) != features_.shape(0));
-    size_t lines = 0;
+    size_t lines = 0, lone = 0;
     for (size_t i = 0; i < banks_.shape(0); ++i) {
-      damaged_if(banks_(i) == 0);
       lines += static_cast<size_t>(std::popcount(banks_(i)));
+      lone += banks_(i) == 0;
     }
+    damaged_if(lone_lanes_.shape(0) != lone || lone_weights_.shape(0) != 2 * lone);
+    for (size_t i = 0; i < lone; ++i) damaged_if(lone_lanes_(i) >= LabelBTree::kMostLanes || !(lone_weights_(2 * i + 1) > 0));
     damaged_if(weights_.shape(0) != lines * kBankLanes || squares_.shape(0) != lines * kBankLanes);
-    damaged_if(!all_finite(bias_) || !all_finite(weights_) || !all_finite(squares_));
+    damaged_if(!all_finite(lone_weights_) || !all_finite(bias_) || !all_finite(weights_) || !all_finite(squares_));
     damaged_if(std::any_of(squares_.data(), squares_.data() + squares_.shape(0), [](float x) { return x <= 0; }));
   }
 
@@ -118,6 +127,11 @@ class NodeReader {
     bias_at_ += n_bias;
     for (auto i = static_cast<size_t>(features_indptr_(v)); i < static_cast<size_t>(features_indptr_(v + 1)); ++i) {
       damaged_if(i > static_cast<size_t>(features_indptr_(v)) && features_(i) <= features_(i - 1));
+      if (banks_(i) == 0) {
+        o->group.put(features_(i), lone_lanes_(lone_at_), lone_weights_(2 * lone_at_), lone_weights_(2 * lone_at_ + 1));
+        ++lone_at_;
+        continue;
+      }
       const GrowingGroup::Slot slot = o->group.add(features_(i), banks_(i));
       for (unsigned left = banks_(i); left; left &= left - 1, line_at_ += kBankLanes) {
         float* const line = o->group.weights(slot, std::countr_zero(left));
@@ -135,8 +149,51 @@ class NodeReader {
   Array<uint32_t> features_;
   Array<uint16_t> banks_;
   Array<float> bias_, weights_, squares_;
-  size_t bias_at_ = 0, line_at_ = 0;
+  Array<uint16_t> lone_lanes_;
+  Array<float> lone_weights_;
+  size_t bias_at_ = 0, line_at_ = 0, lone_at_ = 0;
 };
+
+void add(RowQueue::Arrays waiting, nb::dict& out) {
+  out["waiting_indptr"] = to_numpy(std::move(waiting.indptr));
+  out["waiting_features"] = to_numpy(std::move(waiting.features));
+  out["waiting_values"] = to_numpy(std::move(waiting.values));
+  out["waiting_label_indptr"] = to_numpy(std::move(waiting.label_indptr));
+  out["waiting_labels"] = to_numpy(std::move(waiting.labels));
+  out["waiting_weight"] = to_numpy(std::move(waiting.weight));
+  out["waiting_learned"] = to_numpy(std::move(waiting.learned));
+}
+
+template <class T>
+std::vector<T> to_vector(const nb::handle& array) {
+  const auto a = nb::cast<Array<T>>(array);
+  return {a.data(), a.data() + a.shape(0)};
+}
+
+void check_pointers(const std::vector<int64_t>& indptr, size_t n_rows, size_t n_entries) {
+  damaged_if(indptr.size() != n_rows + 1 || indptr.front() != 0 || indptr.back() != static_cast<int64_t>(n_entries));
+  damaged_if(!std::is_sorted(indptr.begin(), indptr.end()));
+}
+
+// What add() wrote; whether the labels are known is for the tree to check.
+RowQueue::Arrays read_waiting(const nb::dict& arrays, int64_t n_rows) {
+  RowQueue::Arrays w;
+  w.indptr = to_vector<int64_t>(arrays["waiting_indptr"]);
+  w.features = to_vector<uint32_t>(arrays["waiting_features"]);
+  w.values = to_vector<float>(arrays["waiting_values"]);
+  w.label_indptr = to_vector<int64_t>(arrays["waiting_label_indptr"]);
+  w.labels = to_vector<int32_t>(arrays["waiting_labels"]);
+  w.weight = to_vector<float>(arrays["waiting_weight"]);
+  w.learned = to_vector<int64_t>(arrays["waiting_learned"]);
+  damaged_if(w.values.size() != w.features.size() || w.learned.size() != w.weight.size());
+  check_pointers(w.indptr, w.weight.size(), w.features.size());
+  check_pointers(w.label_indptr, w.weight.size(), w.labels.size());
+  const auto is_finite = [](float x) { return std::isfinite(x); };
+  damaged_if(!std::all_of(w.values.begin(), w.values.end(), is_finite));
+  damaged_if(!std::all_of(w.weight.begin(), w.weight.end(), [](float x) { return std::isfinite(x) && x > 0; }));
+  damaged_if(std::any_of(w.learned.begin(), w.learned.end(), [&](int64_t row) { return row < 0 || row > n_rows; }));
+  return w;
+}
 
 LabelBTree::Options checked(const LabelBTree::Options& o) {
   for (const int32_t most : {o.arity, o.max_leaf}) {
@@ -147,8 +204,9 @@ LabelBTree::Options checked(const LabelBTree::Options& o) {
 
 class BTree {
  public:
-  BTree(int32_t arity, int32_t max_leaf, float step, bool normalize, float decay, int64_t max_memory, uint64_t random_state)
-      : tree_(checked({arity, max_leaf, step, normalize, decay, max_memory}), random_state) {}
+  BTree(int32_t arity, int32_t max_leaf, float step, bool normalize, float decay, int64_t max_memory, int64_t second_look,
+        uint64_t random_state)
+      : tree_(checked({arity, max_leaf, step, normalize, decay, max_memory, second_look}), random_state) {}
   BTree(const BTree&) = delete;
 
   void learn(const RowsView& X, const Array<int64_t>& label_indptr, const Array<int32_t>& labels, int32_t n_labels,
@@ -219,6 +277,9 @@ class BTree {
     out["bias"] = to_numpy(std::move(a.bias));
     out["weights"] = to_numpy(std::move(a.weights));
     out["squares"] = to_numpy(std::move(a.squares));
+    out["lone_lanes"] = to_numpy(std::move(a.lone_lanes));
+    out["lone_weights"] = to_numpy(std::move(a.lone_weights));
+    add(tree_.waiting(), out);
     out["counts"] = to_numpy(std::vector<int64_t>(tree_.counts()));
     out["figures"] = to_numpy(std::vector<int64_t>{tree_.root(), f.rows, f.row_labels, f.dropped_lines});
     out["progressive"] = to_numpy(std::vector<double>{f.progressive.wrong, f.progressive.seen});
@@ -236,7 +297,7 @@ class BTree {
     damaged_if(figures(0) < 0 || figures(0) > INT32_MAX);
     const LabelBTree::Figures f{{progressive(0), progressive(1)}, figures(1), figures(2), figures(3), random_state(0)};
     std::vector<int64_t> all(counts.data(), counts.data() + counts.shape(0));
-    damaged_if(!tree_.restore(NodeReader(arrays).read(tree_.arena()), static_cast<int32_t>(figures(0)), std::move(all), f));
+    damaged_if(!tree_.restore(NodeReader(arrays).read(tree_.arena()), static_cast<int32_t>(figures(0)), std::move(all), f, read_waiting(arrays, f.rows)));
   }
 
   // Labels and nodes: who is the child of whom, and how many labels are below.
@@ -296,9 +357,9 @@ class BTree {
 
 void bind_label_btree(nb::module_& m) {
   nb::class_<BTree>(m, "LabelBTree", "A B-tree of banks that learns online.")
-      .def(nb::init<int32_t, int32_t, float, bool, float, int64_t, uint64_t>(), nb::kw_only(), nb::arg("arity"),
+      .def(nb::init<int32_t, int32_t, float, bool, float, int64_t, int64_t, uint64_t>(), nb::kw_only(), nb::arg("arity"),
            nb::arg("max_leaf"), nb::arg("step"), nb::arg("normalize"), nb::arg("decay"), nb::arg("max_memory"),
-           nb::arg("random_state"))
+           nb::arg("second_look"), nb::arg("random_state"))
       .def("learn", &BTree::learn, nb::arg("X"), nb::arg("label_indptr"), nb::arg("labels"), nb::kw_only(),
            nb::arg("n_labels"), nb::arg("row_weight").none(), nb::arg("passes"), nb::arg("predict_first"), nb::arg("beam"),
            nb::arg("min_beam_share"), nb::arg("progress").none(), "Learn rows in their order.")

@@ -102,12 +102,15 @@ class OnlineTree {
   }
   OnlineTree(const OnlineTree&) = delete;
 
-  // Learns the rows `passes` times: in order or, given a seed, each time in a new order.
+  // Learns the rows `passes` times: in order or, given a seed, each time in a new order; n_at_once threads at once.
   void learn(const RowsView& X, const Array<int32_t>& labels, int32_t n_labels, std::optional<Array<float>> row_weight,
-             int32_t passes, std::optional<uint64_t> shuffle, bool predict_first, const nb::object& progress) {
+             int32_t passes, std::optional<uint64_t> shuffle, bool predict_first, int n_at_once, const nb::object& progress) {
     const int32_t* const label = one_label_a_row(labels, X.n_rows(), n_labels);
     const float* const weight = data_or_null(row_weight, static_cast<size_t>(X.n_rows()), "sample_weight");
     check_columns(X);
+    if (n_at_once > 1 && (!kLearnsAtOnce || model_.trace().wanted())) {
+      throw nb::value_error("several threads cannot learn at once in a tree that records its events, or of this kind");
+    }
     run_interruptible(progress, [&](Monitor& monitor) {
       const std::unique_lock alone(mutex_);
       Random random(shuffle.value_or(0));
@@ -115,7 +118,12 @@ class OnlineTree {
       monitor.total = std::ssize(weighed) * passes;
       for (int32_t pass = 0; pass < passes; ++pass) {
         const std::vector<int64_t> order = shuffle ? random_order(weighed, random) : weighed;
-        X.visit([&](const auto& rows) { learn_rows(model_, rows, label, weight, order, predict_first, monitor); });
+        X.visit([&](const auto& rows) {
+          if constexpr (kLearnsAtOnce) {
+            if (n_at_once > 1) return learn_rows_at_once(model_, rows, label, weight, order, predict_first, n_at_once, monitor);
+          }
+          learn_rows(model_, rows, label, weight, order, predict_first, monitor);
+        });
       }
     });
   }
@@ -169,6 +177,8 @@ class OnlineTree {
   [[nodiscard]] nb::list events() { return events_of(model_.trace()); }
 
  protected:
+  static constexpr bool kLearnsAtOnce = requires { typename Tree::Learner; };
+
   void check_columns(const RowsView& X) const {
     if (X.n_columns() != n_columns_) throw nb::value_error("X has another number of columns than the model");
   }
@@ -192,8 +202,8 @@ class OnlineTree {
 template <class Bound>
 void bind_online_tree(nb::class_<Bound>& c) {
   c.def("learn", &Bound::learn, nb::arg("X"), nb::arg("labels"), nb::kw_only(), nb::arg("n_labels"), nb::arg("row_weight").none(),
-        nb::arg("passes"), nb::arg("shuffle").none(), nb::arg("predict_first"), nb::arg("progress").none(),
-        "Learn rows, in order or shuffled by a seed.")
+        nb::arg("passes"), nb::arg("shuffle").none(), nb::arg("predict_first"), nb::arg("n_at_once") = 1,
+        nb::arg("progress").none(), "Learn rows, in order or shuffled by a seed; several threads at once, if asked to.")
       .def("top", &Bound::top, nb::arg("X"), nb::kw_only(), nb::arg("k"), nb::arg("n_threads"),
            "The k best labels of each row: codes and scores, best first.")
       .def("path", &Bound::path, nb::arg("X"), nb::kw_only(), nb::arg("row"), "The way of one row.")

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "threads/gate.h"
+
 namespace sapwood {
 
 // Key: uint32_t for columns, uint64_t for path features (see online_row.h). Lines are greater than 0.
@@ -18,11 +20,15 @@ class FeatureIndex {
   // The line of a feature, or `otherwise`.
   [[nodiscard]] int32_t line_of(Key key, int32_t otherwise) const {
     if (slots_.empty()) return otherwise;
-    for (size_t s = home(key); slots_[s].line; s = s + 1 == slots_.size() ? 0 : s + 1) {
-      if (slots_[s].key == key) return slots_[s].line;
+    for (size_t s = home(key);; s = s + 1 == slots_.size() ? 0 : s + 1) {
+      const int32_t line = load_shared(slots_[s].line);
+      if (line == 0) return otherwise;
+      if (slots_[s].key == key) return line;
     }
-    return otherwise;
   }
+
+  // Whether so many features can be added without moving memory: then one thread may add while others look up.
+  [[nodiscard]] bool has_room(size_t n) const { return 2 * (size_ + n) <= slots_.size(); }
 
   // A feature that is not there yet.
   void add(Key key, int32_t line) {
@@ -60,7 +66,8 @@ class FeatureIndex {
   void place(Slot slot) {
     size_t s = home(slot.key);
     while (slots_[s].line) s = s + 1 == slots_.size() ? 0 : s + 1;
-    slots_[s] = slot;
+    slots_[s].key = slot.key;
+    store_shared(slots_[s].line, slot.line);  // last: who sees it sees the key
   }
 
   std::vector<Slot> slots_;

@@ -88,8 +88,15 @@ void LabelRegressors::score(std::span<const int32_t> labels, const OnlineRow& ro
   score_lanes(labels, row, work);
 }
 
-void LabelRegressors::learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work) {
-  const ExactKernels& kernel = exact_kernels();
+bool LabelRegressors::learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work) {
+  set_pushes(labels, right, weight, work);
+  if (!make_lines(row, work)) return false;
+  if (dense_) step_dense(labels, row, work);
+  step_banks(row, work);
+  return true;
+}
+
+void LabelRegressors::set_pushes(std::span<const int32_t> labels, int32_t right, double weight, Work& work) const {
   work.pushes.assign(work.banks.size() * kLanes, 0.0f);
   work.learning.assign(work.banks.size(), false);
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -98,20 +105,46 @@ void LabelRegressors::learn(std::span<const int32_t> labels, int32_t right, doub
     const auto lane = static_cast<size_t>(work.lane[i]);
     work.pushes[lane] = by;
     work.learning[lane / kLanes] = true;
-    if (!dense_) continue;
+  }
+}
+
+// In the banks that learn, lines that are missing; false if memory would have to move and the thread is not alone.
+bool LabelRegressors::make_lines(const OnlineRow& row, Work& work) {
+  const size_t n = work.features.size();
+  const auto learns = [&](size_t b) { return work.learning[b] != 0; };
+  const auto lines = [&](size_t b) { return work.lines.data() + b * n; };
+  const auto is_missing = [&](size_t b) { return learns(b) && std::find(lines(b), lines(b) + n, LaneStore::kNothing) != lines(b) + n; };
+  size_t b = 0;
+  while (b < work.banks.size() && !is_missing(b)) ++b;
+  if (b == work.banks.size()) return true;
+
+  const Guard guard(adding_, work.pass);
+  if (!is_alone(work.pass) && !store_.has_room(work.features)) return false;
+  store_.find_or_add(row, work.features);
+  for (; b < work.banks.size(); ++b) {
+    if (!learns(b)) continue;
+    if (!is_alone(work.pass) && !store_.has_room(work.features, lines(b))) return false;
+    store_.add_missing(work.features, work.banks[b], lines(b));
+  }
+  return true;
+}
+
+void LabelRegressors::step_dense(std::span<const int32_t> labels, const OnlineRow& row, const Work& work) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float by = work.pushes[static_cast<size_t>(work.lane[i])];
+    if (by == 0) continue;
     const auto label = static_cast<size_t>(labels[i]);
     float* const squares = rule_.adagrad ? squares_[label].get() : nullptr;
-    kernel.dense_learn(weights_[label].get(), squares, row.values.data(), row_floats_, by, rule_.step);
+    exact_kernels().dense_learn(weights_[label].get(), squares, row.values.data(), row_floats_, by, rule_.step);
   }
+}
+
+void LabelRegressors::step_banks(const OnlineRow& row, const Work& work) {
+  const ExactKernels& kernel = exact_kernels();
   const size_t n = work.features.size(), n_path = row.path.size(), n_raw = n - n_path;
-  if (n == 0) return;
-  bool are_known = false;
-  for (size_t b = 0; b < work.banks.size(); ++b) {
+  for (size_t b = 0; b < work.banks.size() && n > 0; ++b) {
     if (!work.learning[b]) continue;
-    if (!are_known) store_.find_or_add(row, work.features);
-    are_known = true;
-    int32_t* const lines = work.lines.data() + b * n;
-    store_.add_missing(work.features, work.banks[b], lines);
+    const int32_t* const lines = work.lines.data() + b * n;
     const float* const pushes = work.pushes.data() + b * kLanes;
     const auto step = [&](const int32_t* first, const float* values, size_t count) {
       kernel.learn_lanes(store_.weights(), store_.squares(), {first, values, static_cast<int64_t>(count)}, pushes, rule_.step);

@@ -11,6 +11,7 @@
 #include "regressors/lane_store.h"
 #include "regressors/online_row.h"
 #include "solvers/rule.h"
+#include "threads/gate.h"
 
 namespace sapwood {
 
@@ -27,6 +28,7 @@ class LabelRegressors {
     CacheLineVector<float> lanes, pushes;    // banks x 16
     std::vector<float> scores;               // by label asked for
     std::vector<char> learning;              // by bank
+    Gate::Pass* pass = nullptr;              // of a thread that learns while others do
   };
 
   LabelRegressors(const Rule& rule, bool dense, int64_t n_columns);
@@ -48,8 +50,11 @@ class LabelRegressors {
   void prefetch(Row<Index> row) const {
     if (!dense_) store_.prefetch(row);
   }
-  // One step of the labels scored last: the first towards +1 that is `right`, all others towards -1.
-  void learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work);
+  // One step of the labels scored last: the first towards +1 that is `right`, all others towards -1. False, and nothing
+  // is learned, if memory would have to move while other threads learn: then to be scored and learned alone.
+  [[nodiscard]] bool learn(std::span<const int32_t> labels, int32_t right, double weight, const OnlineRow& row, Work& work);
+  // Whether several threads will learn from here on.
+  void set_shared(bool is_shared) { store_.set_shared(is_shared); }
 
   // All that has been learned.
   template <template <class> class List>
@@ -78,11 +83,16 @@ class LabelRegressors {
   void meet_banks(std::span<const int32_t> labels, Work& work) const;
   [[nodiscard]] std::vector<int32_t> labels_by_place() const;
   void score_lanes(std::span<const int32_t> labels, const OnlineRow& row, Work& work) const;
+  void set_pushes(std::span<const int32_t> labels, int32_t right, double weight, Work& work) const;
+  [[nodiscard]] bool make_lines(const OnlineRow& row, Work& work);
+  void step_dense(std::span<const int32_t> labels, const OnlineRow& row, const Work& work);
+  void step_banks(const OnlineRow& row, const Work& work);
 
   Rule rule_;
   bool dense_;
   int64_t row_floats_;  // dense: of one regressor
   LaneStore store_;
+  Spinlock adding_;  // of lines
   std::vector<int32_t> places_;  // by label: 16 x its bank + its lane, or -1
   int32_t n_placed_ = 0;
   std::vector<AlignedArray<float>> weights_, squares_;  // dense, by label

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "threads/gate.h"
+
 namespace sapwood {
 
 namespace {
@@ -57,22 +59,22 @@ void LaneStore::find_or_add(const OnlineRow& row, std::vector<int32_t>& features
 }
 
 int32_t LaneStore::line_of(int32_t feature, int32_t bank) const {
-  const Directory& d = directories_[static_cast<size_t>(feature)];
-  if (d.log_size < 0) return kNothing;
+  const Directory d = load_shared(directories_[static_cast<size_t>(feature)]);
+  if (d.log_size == kNone) return kNothing;
   const Entry* const table = &entries_[d.first];
   const uint32_t mask = (1u << d.log_size) - 1;
-  for (uint32_t s = home(bank, d); table[s].line != kNothing; s = (s + 1) & mask) {
-    if (table[s].bank == bank) return table[s].line;
+  for (uint32_t s = home(bank, d);; s = (s + 1) & mask) {
+    const Entry entry = load_shared(table[s]);
+    if (entry.line == kNothing || entry.bank == bank) return entry.line;
   }
-  return kNothing;
 }
 
 void LaneStore::find_lines(std::span<const int32_t> features, std::span<const int32_t> banks, int32_t* lines) const {
   const size_t n = features.size();
   for (const int32_t feature : features) {  // all that is waited for below is asked for first
     if (feature == kUnknown) continue;
-    const Directory& d = directories_[static_cast<size_t>(feature)];
-    if (d.log_size < 0) continue;
+    const Directory d = load_shared(directories_[static_cast<size_t>(feature)]);
+    if (d.log_size == kNone) continue;
     const Entry* const table = &entries_[d.first];
     for (const int32_t bank : banks) __builtin_prefetch(table + home(bank, d));
   }
@@ -87,8 +89,34 @@ void LaneStore::find_lines(std::span<const int32_t> features, std::span<const in
 
 void LaneStore::add_missing(std::span<const int32_t> features, int32_t bank, int32_t* lines) {
   for (size_t k = 0; k < features.size(); ++k) {
+    if (lines[k] != kNothing) continue;
+    lines[k] = line_of(features[k], bank);  // another thread may have made it by now
     if (lines[k] == kNothing) lines[k] = add_line(features[k], bank);
   }
+}
+
+bool LaneStore::has_room(std::span<const int32_t> features) const {
+  const auto n = static_cast<size_t>(std::count(features.begin(), features.end(), kUnknown));
+  const auto fits = [&](const auto& list) { return list.size() + n <= list.capacity(); };
+  return n == 0 || (fits(directories_) && fits(indexed_) && index_.has_room(n));
+}
+
+bool LaneStore::has_room(std::span<const int32_t> features, const int32_t* lines) const {
+  int64_t n_lines = 0;
+  size_t n_entries = 0;  // at most: all tables that a directory comes to have, as if each line had its own
+  for (size_t k = 0; k < features.size(); ++k) {
+    if (lines[k] != kNothing) continue;
+    const Directory& d = directories_[static_cast<size_t>(features[k])];
+    ++n_lines;
+    n_entries += 6 + (d.log_size == kNone ? 0 : size_t{4} << d.log_size);
+  }
+  return n_lines_ + n_lines <= room_ && entries_.size() + n_entries <= entries_.capacity();
+}
+
+void LaneStore::set_shared(bool is_shared) {
+  is_shared_ = is_shared;
+  for (const auto& [first, log_size] : left_) free_[log_size].push_back(first);
+  left_.clear();
 }
 
 void LaneStore::reserve(int64_t n_lines) {
@@ -105,10 +133,9 @@ void LaneStore::reserve(int64_t n_lines) {
   room_ = room;
 }
 
-// A directory that is three quarters full moves to a table twice as large.
-void LaneStore::widen(Directory& directory) {
-  const Directory old = directory;
-  const auto log_size = static_cast<size_t>(old.log_size + 1);
+// A directory that is three quarters full moves to a table twice as large, the first time to one of two entries.
+LaneStore::Directory LaneStore::widened(const Directory& old) {
+  const size_t log_size = old.log_size == kNone ? 1 : old.log_size + 1;
   free_.resize(std::max(free_.size(), log_size + 1));
   if (free_[log_size].empty()) {
     const size_t first = entries_.size();
@@ -116,34 +143,40 @@ void LaneStore::widen(Directory& directory) {
     entries_.resize(first + (size_t{1} << log_size));
     free_[log_size].push_back(static_cast<uint32_t>(first));
   }
-  directory.first = free_[log_size].back();
+  Directory wide = old;
+  wide.first = free_[log_size].back();
   free_[log_size].pop_back();
-  directory.log_size = static_cast<int32_t>(log_size);
+  wide.log_size = static_cast<uint32_t>(log_size) & 31;
   const uint32_t size = 1u << log_size;
-  std::fill_n(entries_.begin() + directory.first, size, Entry{0, kNothing});
-  if (old.log_size < 0) return;
+  std::fill_n(entries_.begin() + wide.first, size, Entry{0, kNothing});
+  if (old.log_size == kNone) return wide;
   for (uint32_t i = 0; i < 1u << old.log_size; ++i) {
     const Entry entry = entries_[old.first + i];
     if (entry.line == kNothing) continue;
-    uint32_t s = home(entry.bank, directory);
-    while (entries_[directory.first + s].line != kNothing) s = (s + 1) & (size - 1);
-    entries_[directory.first + s] = entry;
+    uint32_t s = home(entry.bank, wide);
+    while (entries_[wide.first + s].line != kNothing) s = (s + 1) & (size - 1);
+    entries_[wide.first + s] = entry;
   }
-  free_[static_cast<size_t>(old.log_size)].push_back(old.first);
+  if (is_shared_) {
+    left_.emplace_back(old.first, old.log_size);
+  } else {
+    free_[old.log_size].push_back(old.first);
+  }
+  return wide;
 }
 
 int32_t LaneStore::add_line(int32_t feature, int32_t bank) {
   reserve(n_lines_ + 1);
-  Directory& d = directories_[static_cast<size_t>(feature)];
-  if (d.log_size < 0 || 4u * (d.used + 1u) > 3u << d.log_size) widen(d);
-  if (4u * (d.used + 1u) > 3u << d.log_size) widen(d);  // a table of one entry is full at once
+  Directory d = directories_[static_cast<size_t>(feature)];
+  if (d.is_full()) d = widened(d);
   uint32_t s = home(bank, d);
   while (entries_[d.first + s].line != kNothing) s = (s + 1) & ((1u << d.log_size) - 1);
   const auto line = static_cast<int32_t>(n_lines_++);
-  entries_[d.first + s] = {bank, line};
   ++d.used;
   std::fill_n(weights_.get() + kLane * line, kLane, 0.0f);
   if (rule_.adagrad) std::fill_n(squares_.get() + kLane * line, kLane, rule_.initial);
+  store_shared(entries_[d.first + s], Entry{bank, line});  // who finds a line finds it ready
+  store_shared(directories_[static_cast<size_t>(feature)], d);
   return line;
 }
 
@@ -151,7 +184,7 @@ std::vector<LaneStore::Line> LaneStore::all() const {
   std::vector<Line> lines(static_cast<size_t>(n_lines_) - 1);
   for (size_t feature = 0; feature < directories_.size(); ++feature) {
     const Directory& d = directories_[feature];
-    for (uint32_t i = 0; d.log_size >= 0 && i < 1u << d.log_size; ++i) {
+    for (uint32_t i = 0; d.log_size != kNone && i < 1u << d.log_size; ++i) {
       const Entry& entry = entries_[d.first + i];
       if (entry.line != kNothing) lines[static_cast<size_t>(entry.line) - 1] = {key_of(feature), entry.bank};
     }
@@ -171,7 +204,7 @@ bool LaneStore::has_learned(int32_t line, int64_t lane) const {
 
 void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places) {
   const Directory& d = from.directories_[feature];
-  if (d.log_size < 0) return;
+  if (d.log_size == kNone) return;
   std::vector<Entry> entries;
   std::copy_if(from.entries_.begin() + d.first, from.entries_.begin() + d.first + (int64_t{1} << d.log_size),
                std::back_inserter(entries), [](const Entry& entry) { return entry.line != kNothing; });
@@ -198,6 +231,7 @@ void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<cons
 void LaneStore::arrange(std::span<const int32_t> places) {
   LaneStore arranged(rule_, n_columns_, path_only_);
   arranged.n_banks_ = n_banks_;
+  arranged.is_shared_ = is_shared_;
   arranged.reserve(n_lines_);
   for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places);
   *this = std::move(arranged);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "aligned.h"
@@ -41,6 +42,12 @@ class LaneStore {
   // lines: of the features in one bank; those that are not there are made.
   void add_missing(std::span<const int32_t> features, int32_t bank, int32_t* lines);
 
+  // While several threads learn, one at a time may add, and others read, as long as no memory moves: if there is room for
+  // the features of a row that are kUnknown, and for those lines of a bank that are kNothing.
+  [[nodiscard]] bool has_room(std::span<const int32_t> features) const;
+  [[nodiscard]] bool has_room(std::span<const int32_t> features, const int32_t* lines) const;
+  void set_shared(bool is_shared);
+
   [[nodiscard]] const float* weights() const { return weights_.get(); }
   [[nodiscard]] float* weights() { return weights_.get(); }
   [[nodiscard]] float* squares() { return rule_.adagrad ? squares_.get() : nullptr; }
@@ -66,15 +73,19 @@ class LaneStore {
   [[nodiscard]] size_t index_bytes() const;
 
  private:
-  struct Entry {
+  static constexpr uint32_t kNone = 31;
+  struct alignas(8) Entry {
     int32_t bank;
     int32_t line;  // kNothing: an empty slot
   };
-  // An open-addressed table of 2^log_size entries that begins at `first`.
-  struct Directory {
+  // An open-addressed table of 2^log_size entries that begins at `first`; none if log_size is kNone. Read and written as
+  // one word.
+  struct alignas(8) Directory {
     uint32_t first = 0;
-    uint32_t used = 0;
-    int32_t log_size = -1;
+    uint32_t used : 27 = 0;
+    uint32_t log_size : 5 = kNone;
+
+    [[nodiscard]] bool is_full() const { return log_size == kNone || 4u * (used + 1u) > 3u << log_size; }
   };
 
   [[nodiscard]] static uint64_t column_key(uint32_t column) { return static_cast<uint64_t>(column) + 1; }
@@ -85,7 +96,7 @@ class LaneStore {
   }
   [[nodiscard]] int32_t line_of(int32_t feature, int32_t bank) const;
   int32_t add_line(int32_t feature, int32_t bank);
-  void widen(Directory& directory);
+  [[nodiscard]] Directory widened(const Directory& old);
   void reserve(int64_t n_lines);
 
   [[nodiscard]] uint64_t key_of(size_t feature) const;
@@ -102,6 +113,8 @@ class LaneStore {
   std::vector<Directory> directories_;  // by feature; 0 is the constant
   std::vector<Entry> entries_;
   std::vector<std::vector<uint32_t>> free_;  // tables left by directories that have grown, by log_size
+  std::vector<std::pair<uint32_t, uint32_t>> left_;  // (first, log_size) of those that another thread may still read
+  bool is_shared_ = false;
   AlignedArray<float> weights_, squares_;
   int64_t n_lines_ = 0;
   int64_t room_ = 0;

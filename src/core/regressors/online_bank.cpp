@@ -72,7 +72,7 @@ void OnlineBank::find_to_learn(const OnlineRow& row, int32_t* lines) const {
 
 void OnlineBank::add_missing(const OnlineRow& row, int32_t* lines) {
   for (const uint32_t column : row.columns) {
-    if (*lines == kNothing) *lines = add(column);
+    if (*lines == kNothing) *lines = line_or_add(column);  // another thread may have made it by now
     ++lines;
   }
 }

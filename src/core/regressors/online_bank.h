@@ -37,6 +37,10 @@ class OnlineBank {
   // For who will learn: asks for the step state too. add_missing then makes the lines that are not there.
   void find_to_learn(const OnlineRow& row, int32_t* lines) const;
   void add_missing(const OnlineRow& row, int32_t* lines);
+  // Whether so many lines can be made without moving memory: then one thread may make them while others read and learn.
+  [[nodiscard]] bool has_room(size_t n) const {
+    return n_lines_ + static_cast<int64_t>(n) <= room_ && columns_.has_room(n) && keys_.size() + n <= keys_.capacity();
+  }
 
   // The same for the row's path features; a bank may have them only.
   void find_path(const OnlineRow& row, int32_t* lines) const;

@@ -6,6 +6,12 @@ namespace sapwood {
 
 namespace {
 
+// Of the row's columns, how many have no line.
+size_t n_missing(const OnlineWork& work) {
+  const auto n = static_cast<std::ptrdiff_t>(work.row.columns.size());
+  return static_cast<size_t>(std::count(work.lines.begin(), work.lines.begin() + n, OnlineBank::kNothing));
+}
+
 // The node's ancestors within its page, as positions in the page, itself first.
 template <class Visit>
 void climb(size_t at, const std::array<int32_t, 16>& nodes, const std::array<int32_t, 16>& parents, Visit visit) {
@@ -211,11 +217,26 @@ const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
   return work.scores.data() + at.lane;
 }
 
-// Before a step on the bank at hand: lines that are missing are made.
-void OnlineRegressors::make_lines(OnlineWork& work) {
-  if (work.writable) return;
-  pages_[static_cast<size_t>(work.bank)].bank.add_missing(work.row, work.lines.data());
-  work.writable = true;
+// Before a step on the node's bank, which is at hand: lines that are missing are made. False if the node has lost its
+// routers: it may while the thread waits to be alone, and the bank may be another.
+bool OnlineRegressors::make_lines(int32_t node, OnlineWork& work) {
+  if (work.writable) return true;
+  const auto add_missing = [&](Page& page) {
+    page.bank.add_missing(work.row, work.lines.data());
+    work.writable = true;
+  };
+  {
+    Page& page = pages_[static_cast<size_t>(work.bank)];
+    const Guard guard(page.adding, work.pass);
+    if (is_alone(work.pass) || page.bank.has_room(n_missing(work))) add_missing(page);
+  }
+  if (work.writable) return true;
+  work.pass->alone([&] {
+    if (!has(node)) return;
+    scores_to_learn(node, work);
+    add_missing(pages_[static_cast<size_t>(work.bank)]);
+  });
+  return has(node);
 }
 
 float OnlineRegressors::learn(int32_t node, int which, double target, double weight, OnlineWork& work) {
@@ -231,9 +252,9 @@ float OnlineRegressors::learn(int32_t node, int which, double target, double wei
   const float score = scores_to_learn(node, work)[which];
   const float pushed = push(rule_, score, target, weight);
   if (pushed == 0) return score;
-  make_lines(work);
-  OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
-  const int lane = at.lane + which;
+  if (!make_lines(node, work)) return score;
+  OnlineBank& bank = pages_[static_cast<size_t>(work.bank)].bank;
+  const int lane = place(node).lane + which;
   const float after = exact_kernels().learn_lane(bank.weights(), bank.squares(), work.entries(), lane, pushed, rule_.step);
   work.scores[static_cast<size_t>(lane)] = after;
   return after;
@@ -252,13 +273,14 @@ const float* OnlineRegressors::learn_all(int32_t node, const float* pushes, Onli
   }
   const float* const before = scores_to_learn(node, work);
   if (std::all_of(pushes, pushes + width_, [](float by) { return by == 0; })) return before;
-  make_lines(work);
+  if (!make_lines(node, work)) return before;
+  const int32_t lane = place(node).lane;
   alignas(64) std::array<float, 16> all{};
-  std::copy_n(pushes, width_, all.begin() + at.lane);
-  OnlineBank& bank = pages_[static_cast<size_t>(at.bank)].bank;
+  std::copy_n(pushes, width_, all.begin() + lane);
+  OnlineBank& bank = pages_[static_cast<size_t>(work.bank)].bank;
   exact_kernels().learn_lanes(bank.weights(), bank.squares(), work.entries(), all.data(), rule_.step);
   read(work);
-  return work.scores.data() + at.lane;
+  return work.scores.data() + lane;
 }
 
 void OnlineRegressors::put_bank(const OnlineBank& bank, Arrays<Owned>& out) {

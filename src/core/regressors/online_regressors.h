@@ -14,6 +14,7 @@
 #include "regressors/online_bank.h"
 #include "regressors/online_row.h"
 #include "solvers/rule.h"
+#include "threads/gate.h"
 
 namespace sapwood {
 
@@ -27,6 +28,7 @@ struct OnlineWork {
   bool scored = false;                       // its scores are here, not its lines only
   bool writable = false;                     // all its lines are there
   uint64_t version = 0;                      // of the pages, when it was read
+  Gate::Pass* pass = nullptr;                // of a thread that learns while others do
   alignas(64) std::array<float, 16> scores;  // of its lanes
 
   [[nodiscard]] LineEntries entries() const { return {lines.data(), row.values.data(), static_cast<int64_t>(row.values.size())}; }
@@ -129,6 +131,7 @@ class OnlineRegressors {
   struct Page {
     explicit Page(const Rule& rule) : bank(rule) { nodes.fill(-1); }
     OnlineBank bank;
+    Spinlock adding;                // of lines
     std::array<int32_t, 16> nodes;  // node i has lanes i * width and on; -1: free
     int n_nodes = 0;
   };
@@ -154,7 +157,7 @@ class OnlineRegressors {
   [[nodiscard]] bool is_here(int32_t bank, const OnlineWork& work) const { return work.bank == bank && work.version == version_; }
   void found(int32_t bank, bool writable, OnlineWork& work) const;
   void read(OnlineWork& work) const;
-  void make_lines(OnlineWork& work);
+  [[nodiscard]] bool make_lines(int32_t node, OnlineWork& work);
   static void put_bank(const OnlineBank& bank, Arrays<Owned>& out);
   bool restore_page(const Arrays<View>& arrays, size_t bank);
 

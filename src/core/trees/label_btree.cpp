@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "trees/label_btree_search.h"
 #include "trees/predict.h"
@@ -15,6 +16,9 @@ constexpr int64_t kRowsBetweenTrims = 64;
 constexpr int64_t kRegroupFactor = 256;
 constexpr double kOneLabel = 1.1;     // labels a row up to which most rows have one
 constexpr int64_t kMostRows = int64_t{1} << 50;
+constexpr int64_t kYoung = 16;  // rows up to which a label has still to find its neighbours
+constexpr float kClose = 0.01f;  // a right child that leads by no more than this is mistaken
+constexpr int64_t kMostWaiting = int64_t{1} << 20;  // entries of the rows that wait for their second look
 constexpr int64_t kDroppedShare = 4;  // a trim drops one line in so many
 
 }  // namespace
@@ -93,6 +97,39 @@ void LabelBTree::regroup_where_due() {
   }
 }
 
+bool LabelBTree::any_young(std::span<const int32_t> labels) const {
+  return std::any_of(labels.begin(), labels.end(), [&](int32_t label) { return counts_[static_cast<size_t>(label)] <= kYoung; });
+}
+
+// Whether a wrong child was above a right one in the node just learned.
+bool LabelBTree::mistaken(const Visit& visit) const {
+  float right = std::numeric_limits<float>::infinity(), wrong = -right;
+  for (int32_t lane = 0; lane < size(visit.node); ++lane) {
+    const float score = scores_[static_cast<size_t>(lane)];
+    const bool is_right = visit.positive[static_cast<size_t>(lane / kBankLanes)] >> (lane % kBankLanes) & 1;
+    if (is_right) right = std::min(right, score);
+    else wrong = std::max(wrong, score);
+  }
+  return right < wrong + kClose;
+}
+
+// What was learned of a young label was learned against the neighbours it had then, where its first row led: rows that
+// were mistaken are learned once more when it has had the time to meet those it has now.
+void LabelBTree::look_again() {
+  while (!waiting_.empty() &&
+         (figures_.rows - waiting_.learned() >= options_.second_look || waiting_.entries() > kMostWaiting)) {
+    placed_.clear();
+    for (const int32_t label : waiting_.labels()) {
+      if (places_[static_cast<size_t>(label)].node >= 0) placed_.push_back(label);
+    }
+    if (!placed_.empty()) {
+      collect_visits(placed_);
+      for (const Visit& visit : visits_) learn_node(node(visit.node), waiting_.row(), 1.0f, visit.positive.data(), waiting_.weight());
+    }
+    waiting_.pop();
+  }
+}
+
 template <class Index>
 void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, float weight) {
   const float scale = options_.normalize ? unit_scale(row) : 1.0f;
@@ -104,11 +141,16 @@ void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, floa
   }
   if (n_placed() == 0) return;
   collect_visits(labels);
+  const bool may_wait = options_.second_look > 0 && any_young(labels);
+  bool waits = false;
   for (const Visit& visit : visits_) {
     ++node(visit.node).n_rows;
     learn_node(node(visit.node), row, scale, visit.positive.data(), weight);
+    waits |= may_wait && mistaken(visit);
   }
   regroup_where_due();
+  if (waits) waiting_.push(row, scale, labels, weight, figures_.rows);
+  look_again();
   if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
 }
 
@@ -160,7 +202,7 @@ LabelBTree::Figures LabelBTree::figures() const {
 }
 
 bool LabelBTree::restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root, std::vector<int64_t> counts,
-                         const Figures& figures) {
+                         const Figures& figures, RowQueue::Arrays waiting) {
   const auto n = static_cast<int32_t>(nodes.size());
   const auto is_count = [](int64_t x) { return x >= 0 && x <= kMostRows; };
   if (root < 0 || root >= n || !is_count(figures.rows) || !is_count(figures.row_labels)) return false;
@@ -170,6 +212,9 @@ bool LabelBTree::restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root,
   nodes_ = std::move(nodes);
   root_ = root;
   counts_ = std::move(counts);
+  const auto is_label = [&](int32_t label) { return label >= 0 && static_cast<size_t>(label) < counts_.size(); };
+  if (!std::all_of(waiting.labels.begin(), waiting.labels.end(), is_label)) return false;
+  waiting_.restore(std::move(waiting));
   places_.assign(counts_.size(), {});
   figures_ = figures;
   random_ = Random(figures.random_state);

@@ -15,13 +15,14 @@
 #include "threads/parallel.h"
 #include "trees/lane_halves.h"
 #include "trees/progressive.h"
+#include "trees/row_queue.h"
 
 namespace sapwood {
 
 class LabelBTree {
  public:
   static constexpr int32_t kMostLanes = kGroupBanks * kBankLanes;
-  static constexpr int64_t kFirstRegroup = 4;
+  static constexpr int64_t kFirstRegroup = 3;
 
   struct Options {
     int32_t arity;     // most children of an inner node: even, 4 to kMostLanes
@@ -30,6 +31,7 @@ class LabelBTree {
     bool normalize;
     float decay;         // share of the squared gradients forgotten when a line is learned
     int64_t max_memory;  // bytes, or 0: as much as it takes
+    int64_t second_look;  // rows after which a mistaken row of a young label is learned once more, or 0: never
   };
   struct Search {
     int32_t beam;
@@ -39,7 +41,7 @@ class LabelBTree {
     int32_t parent = -1, lane = -1;  // where it hangs
     bool is_leaf = true;
     int64_t n_labels = 0;           // below it
-    int64_t n_rows = 0;             // learned
+    int64_t n_rows = 0;             // learned; of those of nodes dealt out anew, its share
     int64_t regroup_at = kFirstRegroup;  // rows a label
     std::vector<int32_t> children;  // by lane: nodes, or labels of a leaf
     GrowingGroup group;
@@ -84,9 +86,11 @@ class LabelBTree {
   [[nodiscard]] Figures figures() const;
   // Where the lines of nodes must lie that are to be taken back.
   [[nodiscard]] LineArena& arena() { return arena_; }
-  // Takes back nodes and figures; false if they are no B-tree of labels below n_labels.
+  // Rows that wait for their second look.
+  [[nodiscard]] RowQueue::Arrays waiting() const { return waiting_.arrays(); }
+  // Takes back nodes, figures and rows; false if they are no B-tree of labels below n_labels.
   [[nodiscard]] bool restore(std::vector<std::unique_ptr<Node>> nodes, int32_t root, std::vector<int64_t> counts,
-                             const Figures& figures);
+                             const Figures& figures, RowQueue::Arrays waiting);
 
   [[nodiscard]] int32_t root() const { return root_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
@@ -117,6 +121,9 @@ class LabelBTree {
   void learn_row(Row<Index> row, std::span<const int32_t> labels, float weight);
   template <class Index>
   void learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight);
+  [[nodiscard]] bool any_young(std::span<const int32_t> labels) const;
+  [[nodiscard]] bool mistaken(const Visit& visit) const;
+  void look_again();
   void regroup_where_due();
   void collect_visits(std::span<const int32_t> labels);
   template <class Index>
@@ -145,6 +152,7 @@ class LabelBTree {
   [[nodiscard]] std::vector<uint32_t> features_of(std::span<const int32_t> siblings) const;
   static std::vector<GrowingGroup::Heir> heirs_of(std::span<const uint32_t> features,
                                                   std::span<const std::unique_ptr<Node>> made);
+  void share_out_rows(std::span<const int32_t> siblings, std::span<const std::unique_ptr<Node>> made) const;
   void put(int32_t v, std::unique_ptr<Node> made);
 
   Options options_;
@@ -155,9 +163,11 @@ class LabelBTree {
   int32_t root_ = 0;
   std::vector<Place> places_;    // by label
   std::vector<int64_t> counts_;  // by label: rows learned
+  RowQueue waiting_;
   // for the row at hand
   std::vector<GroupLines> found_;
   std::vector<Visit> visits_;
+  std::vector<int32_t> placed_;
   CacheLineVector<float> scores_, gradients_;
 };
 

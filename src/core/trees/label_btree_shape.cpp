@@ -1,6 +1,7 @@
 // The shape of a label B-tree: how full nodes split, and emptied ones mend.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -159,6 +160,21 @@ void LabelBTree::put(int32_t v, std::unique_ptr<Node> made) {
   }
 }
 
+// Nodes dealt out anew have learned as many rows as the old ones, and were regrouped as they were.
+void LabelBTree::share_out_rows(std::span<const int32_t> siblings, std::span<const std::unique_ptr<Node>> made) const {
+  int64_t n_rows = 0, n_children = 0, regroup_at = std::numeric_limits<int64_t>::max();
+  for (const int32_t v : siblings) {
+    if (size(v) == 0) continue;  // new
+    n_rows += node(v).n_rows;
+    n_children += size(v);
+    regroup_at = std::min(regroup_at, node(v).regroup_at);
+  }
+  for (const auto& o : made) {
+    o->n_rows = n_rows * static_cast<int64_t>(o->children.size()) / n_children;
+    o->regroup_at = regroup_at;
+  }
+}
+
 // What the nodes know of. The features of one alone are in the order of its index, which is that of every other.
 std::vector<uint32_t> LabelBTree::features_of(std::span<const int32_t> siblings) const {
   std::vector<uint32_t> features;
@@ -212,6 +228,7 @@ void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
   }
   std::vector<std::unique_ptr<Node>> made = gather(chosen);
   const std::vector<GrowingGroup::Heir> heirs = heirs_of(features_of(siblings), made);
+  share_out_rows(siblings, made);
   for (size_t p = 0; p < n_to; ++p) put(siblings[p], std::move(made[p]));
   const int32_t parent = node(siblings[0]).parent;
   node(parent).group.mix_lanes(lanes, shares, heirs);

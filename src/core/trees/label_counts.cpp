@@ -37,7 +37,7 @@ double phi_increase(double a, double w) {
 
 const LabelCount* LabelCounts::find(int32_t label) const {
   if (map_.empty()) return nullptr;
-  for (size_t s = home(label); map_[s].count != 0; s = s + 1 == map_.size() ? 0 : s + 1) {
+  for (size_t s = home(label); load_shared(map_[s].count) != 0; s = s + 1 == map_.size() ? 0 : s + 1) {
     if (map_[s].label == label) return &map_[s];
   }
   return nullptr;
@@ -45,7 +45,7 @@ const LabelCount* LabelCounts::find(int32_t label) const {
 
 double LabelCounts::count(int32_t label) const {
   const LabelCount* const found = find(label);
-  return found ? found->count : 0;
+  return found ? load_shared(found->count) : 0;
 }
 
 // The slot of a label; a new one has a count of 0, which the caller raises.
@@ -75,10 +75,10 @@ void LabelCounts::grow() {
 void LabelCounts::add(int32_t label, double weight, int32_t size) {
   LabelCount& slot = find_or_add(label);
   const double old = slot.count;
-  slot.count += weight;
+  store_shared(slot.count, old + weight);  // a label that is new is there by now
   sum_phi_ += phi_increase(old, weight);
-  total_ += weight;
-  asked_weight_ = 0;
+  store_shared(total_, total_ + weight);
+  store_shared(asked_weight_, 0.0);
   const double grains = weight * kGrain;
   is_exact_ = is_exact_ && grains == std::floor(grains) && total_ < kMostExact;
   raise(old, slot, size);
@@ -143,6 +143,17 @@ double LabelCounts::cost(int32_t label, double weight) const {
     asked_weight_ = weight;
   }
   return asked_increase_ - phi_increase(count(label), weight);
+}
+
+void LabelCounts::add_shared(int32_t label, double weight, int32_t size) {
+  add(label, weight, size);
+  store_shared(asked_increase_, phi_increase(total_, weight));
+  store_shared(asked_weight_, weight);
+}
+
+double LabelCounts::cost_shared(int32_t label, double weight) const {
+  const bool is_ready = load_shared(asked_weight_) == weight;
+  return (is_ready ? load_shared(asked_increase_) : phi_increase(total(), weight)) - phi_increase(count(label), weight);
 }
 
 std::vector<LabelCount> LabelCounts::all() const {

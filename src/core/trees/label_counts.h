@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "threads/gate.h"
+
 namespace sapwood {
 
 struct LabelCount {
@@ -27,7 +29,7 @@ class LabelCounts {
   void add(int32_t label, double weight, int32_t size);
 
   [[nodiscard]] double count(int32_t label) const;
-  [[nodiscard]] double total() const { return total_; }
+  [[nodiscard]] double total() const { return load_shared(total_); }
   [[nodiscard]] int32_t n_labels() const { return n_labels_; }
 
   // The heaviest labels, as many as `size` said last.
@@ -45,6 +47,12 @@ class LabelCounts {
 
   // (n + w) H' - n H: what one more example of the label adds to the total entropy.
   [[nodiscard]] double cost(int32_t label, double weight) const;
+
+  // For several threads. Under a lock: whether add() would leave memory where it is; add_shared(), which does, also
+  // makes ready what cost_shared() reads. Without: count(), total(), cost_shared(). All else is to be done alone.
+  [[nodiscard]] bool has_room(int32_t label) const { return find(label) || 4 * static_cast<size_t>(n_labels_ + 1) <= 3 * map_.size(); }
+  void add_shared(int32_t label, double weight, int32_t size);
+  [[nodiscard]] double cost_shared(int32_t label, double weight) const;
 
   // All labels and counts in the order of the map, and back; then widen. False if a label stands twice or a count is not
   // positive.

@@ -14,6 +14,7 @@ constexpr float kMostWeight = 1e30f;  // larger ones, and infinity, say nothing
 constexpr int kStarts = 3;
 constexpr int kMostRounds = 8;
 constexpr double kTie = 1e-6;
+constexpr double kGrain = 1e-4;  // scores that differ by less are the same: profiles that share features with each other alone
 constexpr double kWorthARound = 1e-4;  // relative gain below which the rounds end
 
 struct Term {
@@ -58,6 +59,7 @@ class TwoMeans {
     direction_.resize(all.size());
     other_.resize(all.size());
     scores_.resize(profiles.size());
+    grains_.resize(profiles.size());
   }
 
   // Orders the members so that the first `n_first` belong together, and the others.
@@ -107,7 +109,9 @@ class TwoMeans {
     for (const int32_t i : members_) scores_[static_cast<size_t>(i)] = along(i);
     order_.assign(members_.begin(), members_.end());
     const auto score = [&](int32_t i) { return scores_[static_cast<size_t>(i)]; };
-    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return score(a) != score(b) ? score(a) > score(b) : a < b; });
+    const auto grains = [&](int32_t i) { return grains_[static_cast<size_t>(i)]; };
+    for (const int32_t i : members_) grains_[static_cast<size_t>(i)] = std::nearbyint(score(i) / kGrain);
+    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return grains(a) != grains(b) ? grains(a) > grains(b) : a < b; });
     double fit = 0;
     for (size_t k = 0; k < order_.size(); ++k) fit += k < n_first_ ? score(order_[k]) : -score(order_[k]);
     return fit;
@@ -136,7 +140,7 @@ class TwoMeans {
 
   std::span<const LaneProfile> profiles_;
   std::vector<std::vector<int32_t>> numbers_;
-  std::vector<double> direction_, other_, scores_;
+  std::vector<double> direction_, other_, scores_, grains_;
   std::span<int32_t> members_;
   size_t n_first_ = 0;
   std::vector<int32_t> order_, kept_;

@@ -16,6 +16,7 @@ using Kind = TreeEvent::Kind;
 
 constexpr int64_t kRowsATask = 256;
 constexpr int64_t kRowsAtOnce = 16;  // as many wait for memory together
+constexpr int32_t kNowhere = -1, kNew = -2;  // see place_to_split
 
 }  // namespace
 
@@ -27,6 +28,8 @@ double LomTree::T() const {
   return static_cast<double>(options_.internal_per_label) * static_cast<double>(n_labels_) - 1;
 }
 
+bool LomTree::knows(int32_t label) const { return static_cast<size_t>(label) < known_.size() && known_[static_cast<size_t>(label)]; }
+
 void LomTree::know(int32_t label) {
   if (static_cast<size_t>(label) >= known_.size()) known_.resize(static_cast<size_t>(label) + 1);
   if (known_[static_cast<size_t>(label)]) return;
@@ -35,21 +38,39 @@ void LomTree::know(int32_t label) {
 }
 
 template <class Index>
-void LomTree::learn_row(Row<Index> row, int32_t label, double weight) {
+void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& learner) {
   if (weight == 0) return;
-  trace_.next_example();
-  know(label);
-  routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, work_);
+  Gate::Pass* const pass = learner.pass;
+  if (!pass) trace_.next_example();
+  if (!knows(label)) run_alone(pass, [&] { know(label); });
+  routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, learner.work);
   int32_t j = 0;
   while (true) {
-    count(at(j), label, weight);
-    if (at(j).leaf() && !(at(j).counts.size() >= 2 && split(j))) break;
-    look_ahead(j, label);
-    j = train(j, label, weight);
+    const int32_t recycles = at(j).recycles;
+    const size_t n_labels = count(at(j), label, weight, pass);
+    const bool ends = at(j).leaf() && !(n_labels >= 2 && split(j, pass));
+    if (at(j).recycles != recycles) return;  // while this thread waited to be alone: the row's way is no more
+    if (ends) break;
+    look_ahead(j, label, learner);
+    j = train(j, label, weight, learner);
+    if (j < 0) return;
   }
-  at(j).C += weight;
-  update_c(j);
-  if (t_ >= next_repack_) repack();
+  {
+    const Guard guard(c_lock_, pass);
+    at(j).C += weight;
+    update_c(j);
+  }
+  if (t_ < next_repack_) return;
+  run_alone(pass, [&] {
+    if (t_ >= next_repack_) repack();
+  });
+}
+
+void LomTree::settle(Learner& learner) {
+  const Guard guard(c_lock_, learner.pass);
+  const Progressive counted = std::exchange(learner.progressive, {});
+  progressive_.wrong += counted.wrong;
+  progressive_.seen += counted.seen;
 }
 
 // Growth leaves banks half full, so the routers are laid out anew each time that the tree has doubled.
@@ -58,61 +79,87 @@ void LomTree::repack() {
   routers_.repack(0, [this](int32_t v) { return std::array{at(v).left, at(v).right}; }, [this](int32_t v) { return at(v).total; });
 }
 
-// l_j(y)++
-void LomTree::count(Node& j, int32_t label, double weight) {
+// l_j(y)++; how many labels the node knows.
+size_t LomTree::count(Node& j, int32_t label, double weight, const Gate::Pass* pass) {
+  const Guard guard(j.lock, pass);
   const double l = j.counts.of(label).l += weight;
-  j.total += weight;
+  store_shared(j.total, j.total + weight);
   if (l > j.heaviest || (l == j.heaviest && label < j.heaviest_label)) {
-    j.heaviest = l;
-    j.heaviest_label = label;
+    store_shared(j.heaviest, l);
+    store_shared(j.heaviest_label, label);
   }
+  return j.counts.size();
 }
 
 // Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's lines.
 // Learning seldom changes the way, and takes the time that memory needs.
-void LomTree::look_ahead(int32_t j, int32_t label) {
-  if (!routers_.enters(j, work_)) return;
+void LomTree::look_ahead(int32_t j, int32_t label, Learner& learner) {
+  Work& work = learner.work;
+  if (!routers_.enters(j, work)) return;
   const int32_t bank = routers_.place(j).bank;
-  ahead_.clear();
+  learner.ahead.clear();
   while (!at(j).leaf() && routers_.place(j).bank == bank) {
-    j = *routers_.scores_to_learn(j, work_) > 0 ? at(j).right : at(j).left;
-    ahead_.push_back(j);
+    j = *routers_.scores_to_learn(j, work) > 0 ? at(j).right : at(j).left;
+    learner.ahead.push_back(j);
     __builtin_prefetch(reinterpret_cast<const char*>(&at(j)) + 64);
   }
-  if (!at(j).leaf()) routers_.prefetch(j, work_);
-  for (const int32_t v : ahead_) at(v).counts.prefetch(label);
-  if (!at(j).leaf()) routers_.look_ahead(j, work_);
+  if (!at(j).leaf()) routers_.prefetch(j, work);
+  for (const int32_t v : learner.ahead) {
+    if (!learner.pass) at(v).counts.prefetch(label);  // else they may move meanwhile
+  }
+  if (!at(j).leaf()) routers_.look_ahead(j, work);
 }
 
-// Trains the router of j and says where the example goes by its new score.
-int32_t LomTree::train(int32_t number, int32_t label, double weight) {
-  Node& j = at(number);
-  LomCount& y = j.counts.of(label);
-  const double E = j.n_sum > 0 ? j.m_sum / j.n_sum : 0.0;
-  const double e = y.n > 0 ? y.m / y.n : 0.0;
-  const double c = e < E ? -1.0 : 1.0;
+// Trains the router of j and says where the example goes by its new score; nowhere, -1, if j was taken from its place
+// by another thread.
+int32_t LomTree::train(int32_t number, int32_t label, double weight, Learner& learner) {
+  double c = 0;
+  const int32_t recycles = at(number).recycles;
+  {
+    Node& j = at(number);
+    const Guard guard(j.lock, learner.pass);
+    const LomCount& y = j.counts.of(label);
+    const double E = j.n_sum > 0 ? j.m_sum / j.n_sum : 0.0;
+    const double e = y.n > 0 ? y.m / y.n : 0.0;
+    c = e < E ? -1.0 : 1.0;
+  }
   trace_.add(Kind::target, {number}, {c});
-  const auto score = static_cast<double>(routers_.learn(number, 0, c, weight, work_));
-  y.n += weight;
-  y.m += weight * score;
-  j.n_sum += weight;
-  j.m_sum += weight * score;
-  if (score > 0) y.sent_right += weight;
+  const auto score = static_cast<double>(routers_.learn(number, 0, c, weight, learner.work));
+  Node& j = at(number);
+  if (j.recycles != recycles) return -1;
+  {
+    const Guard guard(j.lock, learner.pass);
+    LomCount& y = j.counts.of(label);
+    y.n += weight;
+    y.m += weight * score;
+    j.n_sum += weight;
+    j.m_sum += weight * score;
+    if (score > 0) y.sent_right += weight;
+  }
   const int32_t child = score > 0 ? j.right : j.left;
   trace_.add(Kind::route, {number, child});
   return child;
 }
 
-// Gives the leaf two children: new ones while t < T, else an orphan and its parent.
+// Whence leaf j may get two children: kNew while t < T, else an orphan and its parent, if there is one; kNowhere.
+int32_t LomTree::place_to_split(int32_t j) const {
+  if (std::floor(at(j).C / 2) < at(j).floor) return kNowhere;
+  if (static_cast<double>(t_) < T()) return kNew;
+  const int32_t s = orphan();
+  const bool is_worth_it =  // inequality (2)
+      s >= 0 && at(j).C - load_shared(at(j).heaviest) > options_.swap_resistance * (at(s).C + 1);
+  return is_worth_it ? s : kNowhere;
+}
+
+// Gives the leaf two children.
 bool LomTree::split(int32_t j) {
+  const int32_t s = place_to_split(j);
+  if (s == kNowhere) return false;
   const double left_C = std::floor(at(j).C / 2);
-  if (left_C < at(j).floor) return false;
   double floor = at(j).floor;
-  if (static_cast<double>(t_) < T()) {
+  if (s == kNew) {
     create_children(j);
   } else {
-    const int32_t s = orphan();
-    if (s < 0 || !(at(j).C - at(j).heaviest > options_.swap_resistance * (at(s).C + 1))) return false;  // inequality (2)
     floor = std::max(floor, std::min(2 * (at(s).C + 1), left_C));
     swap(j, s);
   }
@@ -123,6 +170,19 @@ bool LomTree::split(int32_t j) {
   right.C = at(j).C - left_C;
   update_c(at(j).left);
   return true;
+}
+
+// The same where other threads may do so too: whether j has children now.
+bool LomTree::split(int32_t j, Gate::Pass* pass) {
+  if (!pass) return split(j);
+  {
+    const Guard guard(c_lock_, pass);
+    if (place_to_split(j) == kNowhere) return false;
+  }
+  pass->alone([&] {
+    if (at(j).leaf() && at(j).counts.size() >= 2) split(j);
+  });
+  return !at(j).leaf();
 }
 
 void LomTree::create_children(int32_t j) {
@@ -188,12 +248,12 @@ int32_t LomTree::leaf_of(Row<Index> row, Work& work) const {
 
 // A leaf that no example has reached answers as its parent.
 int32_t LomTree::answering(int32_t leaf) const {
-  return at(leaf).total > 0 || at(leaf).parent < 0 ? leaf : at(leaf).parent;
+  return load_shared(at(leaf).total) > 0 || at(leaf).parent < 0 ? leaf : at(leaf).parent;
 }
 
 template <class Index>
 int32_t LomTree::best_label(Row<Index> row, Work& work) const {
-  return at(answering(leaf_of(row, work))).heaviest_label;
+  return load_shared(at(answering(leaf_of(row, work))).heaviest_label);
 }
 
 std::vector<std::pair<int32_t, double>> LomTree::ranking(int32_t leaf, int32_t top, bool fill) const {
@@ -331,7 +391,7 @@ bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<On
 }
 
 #define SAPWOOD_FOR_INDEX(Index)                                                            \
-  template void LomTree::learn_row(Row<Index>, int32_t, double);                            \
+  template void LomTree::learn_row(Row<Index>, int32_t, double, Learner&);                  \
   template int32_t LomTree::best_label(Row<Index>, Work&) const;                            \
   template std::pair<std::vector<LomTree::Step>, int32_t> LomTree::path(Row<Index>) const;
 SAPWOOD_FOR_INDEX(int32_t)

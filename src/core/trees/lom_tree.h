@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "regressors/online_regressors.h"
+#include "threads/gate.h"
 #include "threads/parallel.h"
 #include "trees/lom_counts.h"
 #include "trees/online_stream.h"
@@ -24,10 +25,11 @@ class LomTree {
     bool normalize;
   };
 
-  struct Node {
+  struct alignas(64) Node {
     int32_t parent = -1, left = -1, right = -1;
     int32_t recycles = 0;
     int32_t heaviest_label = -1;
+    Spinlock lock;                 // where several threads learn, of all but the links, C and floor
     double heaviest = 0;           // max_i l(i)
     double total = 0;              // sum of l
     double m_sum = 0, n_sum = 0;   // E = m_sum / n_sum
@@ -40,6 +42,15 @@ class LomTree {
 
   using Work = OnlineWork;
 
+  // What one thread needs to learn rows; open() before the first. With a pass it learns while others do, and counts for
+  // itself what settle() then takes over.
+  struct alignas(64) Learner {
+    Work work;
+    std::vector<int32_t> ahead;  // nodes that the row at hand is likely to come to
+    Gate::Pass* pass = nullptr;
+    Progressive progressive;
+  };
+
   struct Step {
     int32_t node;
     float margin;
@@ -48,9 +59,19 @@ class LomTree {
 
   LomTree(const Options& options, bool dense, int64_t n_columns);
 
+  void open(Learner& learner, Gate::Pass* pass) { learner.pass = learner.work.pass = pass; }
+  void settle(Learner& learner);
+
+  // Answers for a row, and counts whether it is wrong.
+  template <class Index>
+  void test_row(Row<Index> row, int32_t label, double weight, Learner& learner) {
+    (learner.pass ? learner.progressive : progressive_).count(best_label(row, learner.work) != label, weight);
+  }
   // Learns a row; a weight of 0 is no example.
   template <class Index>
-  void learn_row(Row<Index> row, int32_t label, double weight);
+  void learn_row(Row<Index> row, int32_t label, double weight, Learner& learner);
+  template <class Index>
+  void prefetch(Row<Index>, const Learner&) const {}
 
   // The heaviest label of the leaf that the row comes to; -1 before the first example.
   template <class Index>
@@ -82,11 +103,14 @@ class LomTree {
   [[nodiscard]] Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] double T() const;
+  [[nodiscard]] bool knows(int32_t label) const;
   void know(int32_t label);
-  void count(Node& j, int32_t label, double weight);
-  int32_t train(int32_t j, int32_t label, double weight);
-  void look_ahead(int32_t j, int32_t label);
+  size_t count(Node& j, int32_t label, double weight, const Gate::Pass* pass);
+  int32_t train(int32_t j, int32_t label, double weight, Learner& learner);
+  void look_ahead(int32_t j, int32_t label, Learner& learner);
+  [[nodiscard]] int32_t place_to_split(int32_t j) const;
   bool split(int32_t j);
+  bool split(int32_t j, Gate::Pass* pass);
   void create_children(int32_t j);
   [[nodiscard]] int32_t orphan() const;
   void swap(int32_t v, int32_t s);
@@ -106,13 +130,12 @@ class LomTree {
   OnlineRegressors routers_;
   std::vector<Node> nodes_;
   std::vector<bool> known_;  // by label
-  std::vector<int32_t> ahead_;  // nodes that the row at hand is likely to come to
   int64_t n_labels_ = 0;
   int64_t t_ = 0;             // internal nodes
   int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
-  Work work_;
+  Spinlock c_lock_;  // of all C and floors, and of progressive_
 };
 
 }  // namespace sapwood

@@ -1,12 +1,14 @@
 // Streams of rows through an online tree: the loop that learns them, and a loop over blocks of rows that answers for them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "rows.h"
 #include "solvers/random.h"
+#include "threads/gate.h"
 #include "threads/parallel.h"
 #include "trees/progressive.h"
 
@@ -45,7 +47,7 @@ inline std::vector<int64_t> random_order(std::vector<int64_t> rows, Random& rand
 }
 
 // Learns the rows in the order given. With predict_first each row is answered for before it is learned, and the tree's
-// progressive() counts the mistakes. A tree that can open a pipe hands part of the work to another thread.
+// progressive() counts the mistakes.
 template <class Tree, class Rows>
 void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* weights, const std::vector<int64_t>& order,
                 bool predict_first, Monitor& monitor) {
@@ -59,14 +61,15 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
       ++monitor.done;
     }
   };
-  if constexpr (requires { tree.open(); }) {
-    const auto pipe = tree.open();
+  if constexpr (requires { typename Tree::Learner; }) {
+    typename Tree::Learner learner;
+    tree.open(learner, nullptr);
     each_row([&](const auto& row, const auto& next, int32_t label, double weight) {
-      tree.prefetch(next, pipe.get());
-      if (predict_first) tree.test_row(row, label, weight, pipe.get());
-      tree.learn_row(row, label, weight, pipe.get());
+      tree.prefetch(next, learner);
+      if (predict_first) tree.test_row(row, label, weight, learner);
+      tree.learn_row(row, label, weight, learner);
     });
-    if (pipe) pipe->finish();
+    tree.settle(learner);
   } else {
     typename Tree::Work work;
     each_row([&](const auto& row, const auto&, int32_t label, double weight) {
@@ -74,6 +77,38 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
       tree.learn_row(row, label, weight);
     });
   }
+}
+
+// The same by several threads at once, who take the next few rows whenever they are done: the order is about that given,
+// and no two runs are the same. Few rows are learned by one.
+template <class Tree, class Rows>
+void learn_rows_at_once(Tree& tree, const Rows& X, const int32_t* labels, const float* weights, const std::vector<int64_t>& order,
+                        bool predict_first, int n_threads, Monitor& monitor) {
+  constexpr int64_t kRowsAtOnce = 32;
+  const auto n_rows = std::ssize(order);
+  const int64_t n_tasks = (n_rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  n_threads = static_cast<int>(std::min<int64_t>(n_threads, n_tasks));
+  if (n_threads < 2) return learn_rows(tree, X, labels, weights, order, predict_first, monitor);
+  Gate gate(n_threads);
+  std::vector<typename Tree::Learner> learners(static_cast<size_t>(n_threads));
+  for (int t = 0; t < n_threads; ++t) tree.open(learners[static_cast<size_t>(t)], &gate.pass(t));
+  parallel_for(n_tasks, n_threads, monitor, [&](int64_t task, int thread) {
+    typename Tree::Learner& learner = learners[static_cast<size_t>(thread)];
+    const Gate::Visit visit(gate.pass(thread));
+    const int64_t first = task * kRowsAtOnce, end = std::min<int64_t>(n_rows, first + kRowsAtOnce);
+    for (int64_t k = first; k < end; ++k) {
+      const auto row_of = [&](int64_t at) { return X.row(order[static_cast<size_t>(std::min<int64_t>(at, end - 1))]); };
+      const auto i = static_cast<size_t>(order[static_cast<size_t>(k)]);
+      const double weight = weights ? static_cast<double>(weights[i]) : 1.0;
+      gate.pass(thread).rest();
+      prefetch_row(row_of(k + static_cast<int64_t>(kRowsAhead)));
+      tree.prefetch(row_of(k + 1), learner);
+      if (predict_first) tree.test_row(row_of(k), labels[i], weight, learner);
+      tree.learn_row(row_of(k), labels[i], weight, learner);
+    }
+    tree.settle(learner);
+    monitor.done += end - first;
+  });
 }
 
 }  // namespace sapwood

@@ -25,10 +25,9 @@ int32_t ceil_log(int64_t k, int64_t base) {
 }
 
 // After 2^10, 2^13, 2^16, ... examples: an arrangement costs as much as learning some thousands of rows.
-bool is_time_to_arrange(int64_t n_examples) {
-  if (!std::has_single_bit(static_cast<uint64_t>(n_examples))) return false;
-  const int log = std::countr_zero(static_cast<uint64_t>(n_examples));
-  return log >= 10 && log % 3 == 1;
+bool is_time_to_arrange(int64_t n_before, int64_t n_examples) {
+  const int log = std::bit_width(static_cast<uint64_t>(n_examples)) - 1;
+  return log >= 10 && log % 3 == 1 && n_before < int64_t{1} << log;
 }
 
 // A label's score as a probability: targets are -1 and +1, which a score short of them may pass.
@@ -70,15 +69,44 @@ void RecallTree::set_limits() {
   }
 }
 
-void RecallTree::count(Node& node, int32_t label, double weight) {
-  node.hist.add(label, weight, n_candidates_);
-  node.bound = node.hist.recall_bound(options_.bound);
+// Takes note of a label. True if its regressor is still to be made, which whoever carries out the task then does.
+bool RecallTree::meet(int32_t label, Gate::Pass* pass) {
+  if (!pass) return know(label);
+  if (static_cast<size_t>(label) < known_.size() && known_[static_cast<size_t>(label)]) return false;
+  pass->alone([&] {
+    if (know(label)) labels_.add(label);
+  });
+  return false;
+}
+
+void RecallTree::count(int32_t number, int32_t label, double weight, Gate::Pass* pass) {
+  {
+    Node& node = at(number);
+    const Guard guard(node.lock, pass);
+    if (is_alone(pass)) {
+      node.hist.add(label, weight, n_candidates_);
+      node.bound = node.hist.recall_bound(options_.bound);
+      return;
+    }
+    if (node.hist.has_room(label)) {
+      node.hist.add_shared(label, weight, n_candidates_);
+      return store_shared(node.bound, node.hist.recall_bound(options_.bound));
+    }
+  }
+  pass->alone([&] { count(number, label, weight, pass); });
 }
 
 // A leaf above the depth limit gets children when an example comes to it.
-bool RecallTree::has_children(int32_t node) {
+bool RecallTree::has_children(int32_t node, Gate::Pass* pass) {
   if (!at(node).leaf()) return true;
   if (at(node).depth >= depth_limit_) return false;
+  run_alone(pass, [&] {
+    if (at(node).leaf()) add_children(node);
+  });
+  return true;
+}
+
+void RecallTree::add_children(int32_t node) {
   const auto first = static_cast<int32_t>(nodes_.size());
   at(node).first_child = first;
   nodes_.resize(nodes_.size() + static_cast<size_t>(options_.arity));
@@ -92,7 +120,6 @@ bool RecallTree::has_children(int32_t node) {
     std::iota(told.begin() + 1, told.end(), first);
     trace_.add_lists(Kind::split, std::move(told), {}, {});
   }
-  return true;
 }
 
 double RecallTree::importance(double delta, double total, double weight) const {
@@ -108,7 +135,8 @@ const float* RecallTree::update_router(int32_t number, int32_t label, double wei
   const float* margins = routers_.scores_to_learn(number, work.online);
   work.costs.resize(arity);
   for (size_t i = 0; i < arity; ++i) {
-    work.costs[i] = nodes_[static_cast<size_t>(node.first_child) + i].hist.cost(label, weight);
+    const LabelCounts& hist = nodes_[static_cast<size_t>(node.first_child) + i].hist;
+    work.costs[i] = is_alone(work.online.pass) ? hist.cost(label, weight) : hist.cost_shared(label, weight);
   }
   // least cost, and the least of the others
   double best = std::numeric_limits<double>::infinity(), second = best;
@@ -139,7 +167,7 @@ int32_t RecallTree::best_child(const float* margins) const {
 }
 
 // As best_child, or at random, child i in proportion to the probability that its lane says yes.
-int32_t RecallTree::training_child(const float* margins) {
+int32_t RecallTree::training_child(const float* margins, Random& random) const {
   if (!options_.randomized_routing) return best_child(margins);
   const OnlineLoss loss = options_.router_rule.loss;
   double sums[16];
@@ -149,7 +177,7 @@ int32_t RecallTree::training_child(const float* margins) {
     sum += score_probability(loss, margin);
     sums[i] = sum;
   }
-  const double u = random_.uniform() * sum;
+  const double u = random.uniform() * sum;
   for (int32_t i = 0; i < options_.arity; ++i) {
     if (u < sums[i]) return i;
   }
@@ -188,22 +216,51 @@ void RecallTree::set_candidates(int32_t node, Work& work) const {
 }
 
 // Algorithm 4, or a question.
-void RecallTree::carry_out(Task& task) {
+void RecallTree::carry_out(const Task& task, Learner& learner) {
   if (task.is_new) labels_.add(task.label);
-  if (task.is_question || task.learns) labels_.score(task.candidates, task.row, scoring_);
-  if (task.is_question) {
-    const auto best = std::max_element(scoring_.scores.begin(), scoring_.scores.end()) - scoring_.scores.begin();
-    progressive_.count(task.candidates[static_cast<size_t>(best)] != task.label, task.weight);
-  } else if (task.learns) {
-    labels_.learn(task.candidates, task.label, task.weight, task.row, scoring_);
-  }
+  if (task.is_question || task.learns) ask_or_teach(task, learner);
   if (!task.order.empty()) labels_.arrange(task.order);
 }
 
-std::unique_ptr<Pipe<RecallTree::Task>> RecallTree::open() {
+void RecallTree::ask_or_teach(const Task& task, Learner& learner) {
+  LabelRegressors::Work& scoring = learner.scoring;
+  const auto score = [&] { labels_.score(task.candidates, task.row, scoring); };
+  const auto learn = [&] { return labels_.learn(task.candidates, task.label, task.weight, task.row, scoring); };
+  score();
+  if (task.is_question) {
+    const auto best = std::max_element(scoring.scores.begin(), scoring.scores.end()) - scoring.scores.begin();
+    Progressive& progressive = learner.pass ? learner.progressive : progressive_;
+    progressive.count(task.candidates[static_cast<size_t>(best)] != task.label, task.weight);
+  } else if (!learn()) {
+    learner.pass->alone([&] { score(), static_cast<void>(learn()); });
+  }
+}
+
+void RecallTree::open(Learner& learner, Gate::Pass* pass) {
   constexpr size_t kTasks = 256;
-  if (n_threads_ < 2) return nullptr;
-  return std::make_unique<Pipe<Task>>(kTasks, [this](Task& task) { carry_out(task); });
+  learner.pass = learner.work.online.pass = learner.scoring.pass = pass;
+  labels_.set_shared(pass != nullptr);
+  if (pass) {
+    learner.random = Random(random_.next());
+  } else if (n_threads_ > 1) {
+    learner.pipe = std::make_unique<Pipe<Task>>(kTasks, [this, &learner](Task& task) { carry_out(task, learner); });
+  }
+}
+
+void RecallTree::settle(Learner& learner) {
+  if (learner.pipe) learner.pipe->finish();
+  if (!learner.pass) return;
+  const int64_t learned = std::exchange(learner.n_learned, 0);
+  const Progressive counted = std::exchange(learner.progressive, {});
+  bool is_time = false;
+  {
+    const Guard guard(settling_, learner.pass);
+    is_time = is_time_to_arrange(n_examples_, n_examples_ + learned);
+    n_examples_ += learned;
+    progressive_.wrong += counted.wrong;
+    progressive_.seen += counted.seen;
+  }
+  if (is_time) learner.pass->alone([&] { labels_.arrange(arrangement()); });
 }
 
 template <class Index>
@@ -214,61 +271,76 @@ void RecallTree::start(Row<Index> row, Work& work) const {
 }
 
 template <class Index>
-void RecallTree::test_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe) {
-  Task& task = pipe ? pipe->next() : task_;
-  if (n_labels_ == 0) {
-    progressive_.count(true, weight);  // no task is under way yet
-    return;
+void RecallTree::test_row(Row<Index> row, int32_t label, double weight, Learner& learner) {
+  if (n_labels_ == 0) {  // then no task is under way
+    return (learner.pass ? learner.progressive : progressive_).count(true, weight);
   }
-  const int32_t node = descend(row, work_, nullptr).node;
-  add_path(row, node, work_);
-  set_candidates(node, work_);
+  Work& work = learner.work;
+  const int32_t node = descend(row, work, nullptr).node;
+  add_path(row, node, work);
+  {
+    const Guard guard(at(node).lock, learner.pass);
+    set_candidates(node, work);
+  }
+  Task& task = learner.pipe ? learner.pipe->next() : learner.task;
   task.is_question = true;
   task.is_new = false;
   task.label = label;
   task.weight = weight;
   task.order.clear();
-  std::swap(task.row, work_.online.row);
-  std::swap(task.candidates, work_.candidates);
-  pipe ? pipe->push() : carry_out(task);
+  hand_over(task, learner);
 }
 
 // Algorithm 2.
 template <class Index>
-void RecallTree::learn_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe) {
+void RecallTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& learner) {
   if (weight == 0) return;
-  Task& task = pipe ? pipe->next() : task_;
-  trace_.next_example();
+  Task& task = learner.pipe ? learner.pipe->next() : learner.task;
+  Gate::Pass* const pass = learner.pass;
+  Work& work = learner.work;
+  if (!pass) trace_.next_example();
   task.is_question = false;
-  task.is_new = know(label);
+  task.is_new = meet(label, pass);
   task.label = label;
   task.weight = weight;
-  start(row, work_);
+  start(row, work);
   int32_t n = 0;
-  count(at(n), label, weight);
-  while (has_children(n)) {
+  count(n, label, weight, pass);
+  while (has_children(n, pass)) {
     for (int32_t i = 0; i < options_.arity; ++i) at(at(n).first_child + i).hist.prefetch(label);
-    const float* const margins = update_router(n, label, weight, work_);
-    const int32_t c = at(n).first_child + training_child(margins);
+    const float* const margins = update_router(n, label, weight, work);
+    const int32_t c = at(n).first_child + training_child(margins, learner.random ? *learner.random : random_);
     trace_.add(Kind::route, {n, c});
-    count(at(c), label, weight);
+    count(c, label, weight, pass);
     if (stops(at(n), at(c))) {
       trace_.add(Kind::stop, {n, c});
       break;
     }
     n = c;
-    work_.entered.push_back(n);
+    work.entered.push_back(n);
   }
-  add_path(row, n, work_);
-  set_candidates(n, work_);
-  if (trace_.wanted()) trace_.add_lists(Kind::candidates, {n}, {}, work_.candidates);
-  task.learns = std::find(work_.candidates.begin(), work_.candidates.end(), label) != work_.candidates.end();
-  ++at(n).endings;
+  add_path(row, n, work);
+  {
+    const Guard guard(at(n).lock, pass);
+    set_candidates(n, work);
+    ++at(n).endings;
+  }
+  if (trace_.wanted()) trace_.add_lists(Kind::candidates, {n}, {}, work.candidates);
+  task.learns = std::find(work.candidates.begin(), work.candidates.end(), label) != work.candidates.end();
   task.order.clear();
-  if (is_time_to_arrange(++n_examples_)) task.order = arrangement();
-  std::swap(task.row, work_.online.row);
-  std::swap(task.candidates, work_.candidates);
-  pipe ? pipe->push() : carry_out(task);
+  if (pass) {
+    ++learner.n_learned;
+  } else if (++n_examples_; is_time_to_arrange(n_examples_ - 1, n_examples_)) {
+    task.order = arrangement();
+  }
+  hand_over(task, learner);
+}
+
+// The row and its candidates go into the task, and the task to who carries it out.
+void RecallTree::hand_over(Task& task, Learner& learner) {
+  std::swap(task.row, learner.work.online.row);
+  std::swap(task.candidates, learner.work.candidates);
+  learner.pipe ? learner.pipe->push() : carry_out(task, learner);
 }
 
 // Labels that are candidates together share banks.
@@ -429,8 +501,8 @@ bool RecallTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays
 }
 
 #define SAPWOOD_FOR_INDEX(Index)                                                     \
-  template void RecallTree::learn_row(Row<Index>, int32_t, double, Pipe<Task>*);     \
-  template void RecallTree::test_row(Row<Index>, int32_t, double, Pipe<Task>*);      \
+  template void RecallTree::learn_row(Row<Index>, int32_t, double, Learner&);        \
+  template void RecallTree::test_row(Row<Index>, int32_t, double, Learner&);         \
   template int32_t RecallTree::best_label(Row<Index>, RecallTree::Work&) const;      \
   template RecallTree::Explanation RecallTree::explain(Row<Index>) const;
 SAPWOOD_FOR_INDEX(int32_t)

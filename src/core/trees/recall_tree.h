@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "regressors/online_regressors.h"
 #include "solvers/random.h"
 #include "solvers/rule.h"
+#include "threads/gate.h"
 #include "threads/parallel.h"
 #include "threads/pipe.h"
 #include "trees/label_counts.h"
@@ -41,10 +43,11 @@ struct RecallTreeOptions {
 
 class RecallTree {
  public:
-  struct Node {
+  struct alignas(64) Node {
     int32_t parent = -1;
     int32_t first_child = -1;  // its children are numbered one after the other
     int32_t depth = 0;
+    mutable Spinlock lock;  // where several threads learn, of what is below; bound, total and counts are read without
     double bound = -std::numeric_limits<double>::infinity();  // of its recall, as of now
     int64_t endings = 0;  // examples that learned its candidates since the labels were arranged
     LabelCounts hist;
@@ -83,23 +86,36 @@ class RecallTree {
     std::vector<int32_t> order;     // labels to be arranged so, after this example
   };
 
-  // How many threads learning may use, of which it takes two at most: one for the tree, one for the regressors.
+  // What one thread needs to learn rows; open() before the first. With a pass it learns while others do, and counts for
+  // itself what settle() then takes over. Without, it may hand half of the work to a second thread.
+  struct alignas(64) Learner {
+    Work work;                        // of the tree
+    LabelRegressors::Work scoring;    // of the regressors
+    Task task;
+    Gate::Pass* pass = nullptr;
+    Progressive progressive;
+    int64_t n_learned = 0;
+    std::optional<Random> random;
+    std::unique_ptr<Pipe<Task>> pipe;  // the last member: it ends before what it works with
+  };
+
+  // How many threads learning in order may use, of which it takes two at most: one for the tree, one for the regressors.
   void set_threads(int n) { n_threads_ = n; }
-  // For the length of a stream.
-  [[nodiscard]] std::unique_ptr<Pipe<Task>> open();
+  void open(Learner& learner, Gate::Pass* pass);
+  void settle(Learner& learner);
 
   // Answers for a row, and counts whether it is wrong.
   template <class Index>
-  void test_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe);
+  void test_row(Row<Index> row, int32_t label, double weight, Learner& learner);
   // Learns a row; a weight of 0 is no example.
   template <class Index>
-  void learn_row(Row<Index> row, int32_t label, double weight, Pipe<Task>* pipe);
+  void learn_row(Row<Index> row, int32_t label, double weight, Learner& learner);
 
   // Asks for the memory that a row to come will read first.
   template <class Index>
-  void prefetch(Row<Index> row, const Pipe<Task>* pipe) const {
+  void prefetch(Row<Index> row, const Learner& learner) const {
     routers_.prefetch_columns(0, row);
-    if (!pipe) labels_.prefetch(row);
+    if (!learner.pipe) labels_.prefetch(row);
   }
 
   // The best candidate; -1 before the first example.
@@ -160,18 +176,22 @@ class RecallTree {
   Ending descend(Row<Index> row, Work& work, Explanation* told) const;
 
   bool know(int32_t label);
-  void count(Node& node, int32_t label, double weight);
-  bool has_children(int32_t node);
+  bool meet(int32_t label, Gate::Pass* pass);
+  void count(int32_t node, int32_t label, double weight, Gate::Pass* pass);
+  bool has_children(int32_t node, Gate::Pass* pass);
+  void add_children(int32_t node);
   const float* update_router(int32_t node, int32_t label, double weight, Work& work);
   [[nodiscard]] double importance(double delta, double total, double weight) const;
   [[nodiscard]] int32_t best_child(const float* margins) const;
-  [[nodiscard]] int32_t training_child(const float* margins);
+  [[nodiscard]] int32_t training_child(const float* margins, Random& random) const;
   [[nodiscard]] bool stops(const Node& node, const Node& child) const {
-    return child.hist.total() == 0 || (options_.early_stop && node.bound > child.bound);
+    return child.hist.total() == 0 || (options_.early_stop && load_shared(node.bound) > load_shared(child.bound));
   }
   template <class Index>
   void add_path(Row<Index> row, int32_t node, Work& work) const;
-  void carry_out(Task& task);
+  void hand_over(Task& task, Learner& learner);
+  void carry_out(const Task& task, Learner& learner);
+  void ask_or_teach(const Task& task, Learner& learner);
   [[nodiscard]] std::span<const LabelCount> candidates(const Node& node) const;
   void set_candidates(int32_t node, Work& work) const;
   template <class Index>
@@ -194,9 +214,7 @@ class RecallTree {
   int64_t n_examples_ = 0;
   Progressive progressive_;
   Trace trace_;
-  Work work_;                     // of the tree
-  LabelRegressors::Work scoring_;  // of the regressors
-  Task task_;
+  Spinlock settling_;
   int n_threads_ = 1;
 };
 

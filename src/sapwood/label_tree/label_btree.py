@@ -49,6 +49,10 @@ class LabelBTreeClassifier(OnlineClassifier):
     max_memory : int, optional
         Most bytes for weights and their index. When they are reached, lines of the least weight are dropped: see
         `dropped_lines_`. By default there is no limit.
+    second_look : int, default=16000
+        A row that was learned with a mistake while one of its labels was new (16 rows or fewer) is kept and learned
+        once more after so many rows, when the label has met its neighbours; 0 keeps none. Rows that wait are saved
+        with the model; they are a million entries at the most.
     beam : int, default=10
         How many nodes a level the search follows.
     min_beam_share : float, default=0.05
@@ -100,6 +104,7 @@ class LabelBTreeClassifier(OnlineClassifier):
         step: float = 0.7,
         decay: float = 0.0,
         max_memory: int | None = None,
+        second_look: int = 16000,
         beam: int = 10,
         min_beam_share: float = 0.05,
         normalize: bool = True,
@@ -113,6 +118,7 @@ class LabelBTreeClassifier(OnlineClassifier):
         self.step = step
         self.decay = decay
         self.max_memory = max_memory
+        self.second_look = second_look
         self.beam = beam
         self.min_beam_share = min_beam_share
         self.normalize = normalize
@@ -223,6 +229,7 @@ class LabelBTreeClassifier(OnlineClassifier):
             normalize=bool(self.normalize),
             decay=float(self.decay),
             max_memory=int(self.max_memory or 0),
+            second_look=int(self.second_look),
             random_state=self._seed(),
         )
 
@@ -285,6 +292,7 @@ class LabelBTreeClassifier(OnlineClassifier):
         check_number("decay", self.decay, least=0, most=1)
         if self.max_memory is not None:
             check_number("max_memory", self.max_memory, above=0, most=MOST_MEMORY)
+        check_whole("second_look", self.second_look, least=0)
         check_whole("beam", self.beam, least=1)
         check_number("min_beam_share", self.min_beam_share, least=0, most=1)
         n_threads(self.n_jobs)

@@ -49,8 +49,12 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
         Seed of the shuffles. The same seed, data and parameters give the same model.
+    parallel : {"hogwild"}, optional
+        "hogwild": `n_jobs` threads learn rows at once, without waiting for each other's steps. Faster, about as
+        accurate, and never twice the same model: the order of the rows is left to chance, and now and then a step is
+        lost. By default one thread learns.
     n_jobs : int, optional
-        Threads of prediction: None is 1, -1 all cores. Learning uses one.
+        Threads: None is 1, -1 all cores. Learning uses one unless `parallel` says otherwise.
     verbose : int, default=0
         1 shows progress.
 
@@ -92,6 +96,7 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         shuffle: bool = True,
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
+        parallel: Literal["hogwild"] | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -107,6 +112,7 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         self.shuffle = shuffle
         self.normalize = normalize
         self.random_state = random_state
+        self.parallel = parallel
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -101,9 +101,13 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         Scale each row to length 1.
     random_state : int, RandomState or None, default=None
         Seed of shuffles and randomised routing. The same seed, data and parameters give the same model.
+    parallel : {"hogwild"}, optional
+        "hogwild": `n_jobs` threads learn rows at once, without waiting for each other's steps. Faster, about as
+        accurate, and never twice the same model: the order of the rows is left to chance, and now and then a step is
+        lost. By default rows are learned in their order.
     n_jobs : int, optional
-        Threads: None is 1, -1 all cores. Learning uses two at the most, one for the tree and one for the regressors;
-        the model is the same.
+        Threads: None is 1, -1 all cores. Unless `parallel` says otherwise learning uses two at the most, one for the
+        tree and one for the regressors, and the model is the same.
     verbose : int, default=0
         1 shows progress.
 
@@ -158,6 +162,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         shuffle: bool = True,
         normalize: bool = True,
         random_state: int | np.random.RandomState | None = None,
+        parallel: Literal["hogwild"] | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -182,6 +187,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
         self.shuffle = shuffle
         self.normalize = normalize
         self.random_state = random_state
+        self.parallel = parallel
         self.n_jobs = n_jobs
         self.verbose = verbose
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,7 @@ class OnlineTreeClassifier(OnlineClassifier):
     passes: int
     shuffle: bool
     normalize: bool
+    parallel: Literal["hogwild"] | None = None  # a parameter of those that have it
     n_jobs: int | None
     verbose: int
     _model: CoreTree | None
@@ -127,8 +128,13 @@ class OnlineTreeClassifier(OnlineClassifier):
                 passes=passes,
                 shuffle=self._seed() if self.shuffle and not predict_first else None,
                 predict_first=predict_first,
+                n_at_once=self._n_at_once(),
                 progress=report,
             )
+
+    def _n_at_once(self) -> int:
+        """How many threads learn rows at once."""
+        return n_threads(self.n_jobs) if self.parallel == "hogwild" else 1
 
     def _progressive(self) -> tuple[float, float]:
         return (0.0, 0.0) if self._model is None else self._model.core.progressive()
@@ -173,6 +179,7 @@ class OnlineTreeClassifier(OnlineClassifier):
         check_number("initial_square", self.initial_square, above=0)
         check_number("tolerance", self.tolerance, least=0)
         check_whole("passes", self.passes, least=1)
+        check_choice("parallel", self.parallel, (None, "hogwild"))
         n_threads(self.n_jobs)
 
     def _rule(self, rows: _core.Rows) -> dict[str, Any]:
