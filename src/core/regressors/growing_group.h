@@ -63,6 +63,7 @@ class GrowingGroup {
     prefetch(row);
     int64_t n = 0;
     for (int64_t k = 0; k < row.count; ++k) {
+      if (row.value[k] == 0) continue;
       const Slot& slot = slots_[place_of(static_cast<uint32_t>(row.index[k]))];
       if (slot.banks) found[n++] = lines_of(slot, row.value[k] * scale);
     }
@@ -84,6 +85,7 @@ class GrowingGroup {
     make_room(row);
     int64_t n = 0;
     for (int64_t k = 0; k < row.count; ++k) {
+      if (row.value[k] == 0) continue;  // a feature that does not occur
       const auto feature = static_cast<uint32_t>(row.index[k]);
       Slot& slot = slots_[place_of(feature)];
       if (banks & ~slot.banks || (banks && !slot.room)) meet(slot, feature, banks, lane);

@@ -14,7 +14,7 @@ constexpr float kMostWeight = 1e30f;  // larger ones, and infinity, say nothing
 constexpr int kStarts = 3;
 constexpr int kMostRounds = 8;
 constexpr double kTie = 1e-6;
-constexpr double kGrain = 1e-4;  // scores that differ by less are the same: profiles that share features with each other alone
+constexpr double kGrain = 1e-5;  // scores that differ by less are the same: profiles that share features with each other alone
 constexpr double kWorthARound = 1e-4;  // relative gain below which the rounds end
 
 struct Term {
