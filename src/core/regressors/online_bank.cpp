@@ -9,14 +9,6 @@ namespace {
 
 constexpr int64_t kWidth = kExactLanes;
 
-// Room for more lines: what was there is kept, new ones are filled with `fresh`.
-AlignedArray<float> grown(const AlignedArray<float>& old, int64_t n_lines, int64_t room, float fresh) {
-  AlignedArray<float> lines(static_cast<size_t>(room * kWidth));
-  std::copy_n(old.get(), n_lines * kWidth, lines.get());
-  std::fill_n(lines.get() + n_lines * kWidth, (room - n_lines) * kWidth, fresh);
-  return lines;
-}
-
 }  // namespace
 
 void OnlineBank::reset() {
@@ -27,20 +19,31 @@ void OnlineBank::reset() {
   squares_ = {};
   n_lines_ = room_ = 0;
   reserve(kFirstKey);
-  n_lines_ = kFirstKey;
+  while (n_lines_ < kFirstKey) clear_line(n_lines_++);
+}
+
+void OnlineBank::clear_line(int64_t line) {
+  std::fill_n(weights_.get() + kWidth * line, kWidth, 0.0f);
+  if (rule_.adagrad) std::fill_n(squares_.get() + kWidth * line, kWidth, rule_.initial);
 }
 
 void OnlineBank::reserve(int64_t n_lines) {
   if (n_lines <= room_) return;
-  const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 2);
-  weights_ = grown(weights_, n_lines_, room, 0.0f);
-  if (rule_.adagrad) squares_ = grown(squares_, n_lines_, room, rule_.initial);
-  room_ = room;
+  const size_t room = LinePool::room(static_cast<size_t>(n_lines));
+  const auto grow = [&](LinePool::Lines& lines) {
+    LinePool::Lines more = pool_->take(room);
+    std::copy_n(lines.get(), n_lines_ * kWidth, more.get());
+    lines = std::move(more);
+  };
+  grow(weights_);
+  if (rule_.adagrad) grow(squares_);
+  room_ = static_cast<int64_t>(room);
 }
 
 int32_t OnlineBank::add(uint64_t key) {
   reserve(n_lines_ + 1);
   const auto line = static_cast<int32_t>(n_lines_++);
+  clear_line(line);
   keys_.push_back(key);
   if (key >> 32) {
     path_.add(key, line);
