@@ -9,11 +9,10 @@ namespace {
 
 constexpr int64_t kWidth = kExactLanes;
 
-// Room for more lines: what was there is kept, new ones are filled with `fresh`.
-AlignedArray<float> grown(const AlignedArray<float>& old, int64_t n_lines, int64_t room, float fresh) {
+// Room for more lines, which nobody touches yet: what was there is kept.
+AlignedArray<float> grown(const AlignedArray<float>& old, int64_t n_lines, int64_t room) {
   AlignedArray<float> lines(static_cast<size_t>(room * kWidth));
   std::copy_n(old.get(), n_lines * kWidth, lines.get());
-  std::fill_n(lines.get() + n_lines * kWidth, (room - n_lines) * kWidth, fresh);
   return lines;
 }
 
@@ -27,20 +26,32 @@ void OnlineBank::reset() {
   squares_ = {};
   n_lines_ = room_ = 0;
   reserve(kFirstKey);
-  n_lines_ = kFirstKey;
+  while (n_lines_ < kFirstKey) add_line();
 }
 
 void OnlineBank::reserve(int64_t n_lines) {
   if (n_lines <= room_) return;
   const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 2);
-  weights_ = grown(weights_, n_lines_, room, 0.0f);
-  if (rule_.adagrad) squares_ = grown(squares_, n_lines_, room, rule_.initial);
+  weights_ = grown(weights_, n_lines_, room);
+  if (rule_.adagrad) squares_ = grown(squares_, n_lines_, room);
   room_ = room;
 }
 
-int32_t OnlineBank::add(uint64_t key) {
+void OnlineBank::make_room(int64_t n_lines) {
+  reserve(n_lines);
+  keys_.reserve(static_cast<size_t>(n_lines));
+  columns_.reserve(static_cast<size_t>(n_lines));
+}
+
+int32_t OnlineBank::add_line() {
   reserve(n_lines_ + 1);
-  const auto line = static_cast<int32_t>(n_lines_++);
+  std::fill_n(weights_.get() + n_lines_ * kWidth, kWidth, 0.0f);
+  if (rule_.adagrad) std::fill_n(squares_.get() + n_lines_ * kWidth, kWidth, rule_.initial);
+  return static_cast<int32_t>(n_lines_++);
+}
+
+int32_t OnlineBank::add(uint64_t key) {
+  const int32_t line = add_line();
   keys_.push_back(key);
   if (key >> 32) {
     path_.add(key, line);
@@ -131,7 +142,7 @@ void OnlineBank::move_lanes(const std::array<Lane, 16>& to) {
   for_each_moved(to, [&](int64_t line, size_t lane) {
     OnlineBank* const bank = to[lane].bank;
     if (last != std::pair<int64_t, const OnlineBank*>{line, bank}) {
-      if (bank->n_expected_ > 0) bank->reserve(kFirstKey + std::exchange(bank->n_expected_, 0));
+      if (bank->n_expected_ > 0) bank->make_room(kFirstKey + std::exchange(bank->n_expected_, 0));
       there = line == kConstant ? kConstant : bank->line_or_add(keys_[static_cast<size_t>(line - kFirstKey)]);
     }
     last = {line, bank};

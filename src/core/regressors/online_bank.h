@@ -37,6 +37,8 @@ class OnlineBank {
   // For who will learn: asks for the step state too. add_missing then makes the lines that are not there.
   void find_to_learn(const OnlineRow& row, int32_t* lines) const;
   void add_missing(const OnlineRow& row, int32_t* lines);
+  // For so many lines in all. add_missing makes room by itself, but little by little.
+  void make_room(int64_t n_lines);
   // Whether so many lines can be made without moving memory: then one thread may make them while others read and learn.
   [[nodiscard]] bool has_room(size_t n) const {
     return n_lines_ + static_cast<int64_t>(n) <= room_ && columns_.has_room(n) && keys_.size() + n <= keys_.capacity();
@@ -80,6 +82,7 @@ class OnlineBank {
   template <bool with_squares>
   void look_up(const OnlineRow& row, int32_t* lines) const;
   int32_t add(uint64_t key);
+  int32_t add_line();
   int32_t line_or_add(uint64_t key);
   // Calls visit(line, lane) for every lane that goes somewhere and has learned something, line after line.
   template <class Visit>
