@@ -28,6 +28,8 @@ struct CsrRows {
     return {indices + indptr[i], values + indptr[i], static_cast<int64_t>(indptr[i + 1] - indptr[i])};
   }
   [[nodiscard]] int64_t entries() const { return indptr[n_rows] - indptr[0]; }
+  // Asks for what row(i) reads.
+  SAPWOOD_INLINE void prefetch(int64_t i) const { __builtin_prefetch(indptr + i); }
 };
 
 // A dense row is a sparse row whose indices are 0, 1, 2, ...: `columns` holds just that, once for all rows.
@@ -41,6 +43,7 @@ struct DenseRows {
 
   [[nodiscard]] SAPWOOD_INLINE Row<int32_t> row(int64_t i) const { return {columns, values + i * stride, n_columns}; }
   [[nodiscard]] int64_t entries() const { return n_rows * n_columns; }
+  void prefetch(int64_t) const {}
 };
 
 }  // namespace sapwood

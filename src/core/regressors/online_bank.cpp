@@ -61,35 +61,27 @@ int32_t OnlineBank::add(uint64_t key) {
   return line;
 }
 
-template <bool with_squares>
-void OnlineBank::look_up(const OnlineRow& row, int32_t* lines) const {
+void OnlineBank::find(const OnlineRow& row, int32_t* lines) const {
   prefetch(row);
-  const float *const weights = weights_.get(), *const squares = squares_.get();
+  const float* const weights = weights_.get();
   for (const uint32_t column : row.columns) {
     const int32_t line = columns_.line_of(column, kNothing);
     __builtin_prefetch(weights + kWidth * line);
-    if constexpr (with_squares) __builtin_prefetch(squares + kWidth * line);
     *lines++ = line;
   }
   *lines = kConstant;
 }
 
-void OnlineBank::find(const OnlineRow& row, int32_t* lines) const { look_up<false>(row, lines); }
-
-void OnlineBank::find_to_learn(const OnlineRow& row, int32_t* lines) const {
-  if (rule_.adagrad) return look_up<true>(row, lines);
-  look_up<false>(row, lines);
-}
-
 void OnlineBank::add_missing(const OnlineRow& row, int32_t* lines) {
   for (const uint32_t column : row.columns) {
     if (*lines == kNothing) *lines = line_or_add(column);  // another thread may have made it by now
+    if (rule_.adagrad) __builtin_prefetch(squares_.get() + kWidth * *lines);
     ++lines;
   }
 }
 
 void OnlineBank::find_or_add(const OnlineRow& row, int32_t* lines) {
-  find_to_learn(row, lines);
+  find(row, lines);
   add_missing(row, lines);
 }
 

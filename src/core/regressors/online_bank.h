@@ -34,8 +34,7 @@ class OnlineBank {
   // The same, and lines that are not there are made.
   void find_or_add(const OnlineRow& row, int32_t* lines);
 
-  // For who will learn: asks for the step state too. add_missing then makes the lines that are not there.
-  void find_to_learn(const OnlineRow& row, int32_t* lines) const;
+  // For who has found and will learn: makes the lines that are not there, and asks for the step state.
   void add_missing(const OnlineRow& row, int32_t* lines);
   // For so many lines in all. add_missing makes room by itself, but little by little.
   void make_room(int64_t n_lines);
@@ -79,8 +78,6 @@ class OnlineBank {
   [[nodiscard]] bool restore(std::span<const uint64_t> keys, const float* weights, const float* squares);
 
  private:
-  template <bool with_squares>
-  void look_up(const OnlineRow& row, int32_t* lines) const;
   int32_t add(uint64_t key);
   int32_t add_line();
   int32_t line_or_add(uint64_t key);

@@ -185,7 +185,7 @@ void OnlineRegressors::look_ahead(int32_t node, OnlineWork& work) const {
   if (dense_) return;
   work.next_bank = place(node).bank;
   work.version = version_;
-  pages_[static_cast<size_t>(work.next_bank)].bank.find_to_learn(work.row, work.next_lines.data());
+  pages_[static_cast<size_t>(work.next_bank)].bank.find(work.row, work.next_lines.data());
 }
 
 void OnlineRegressors::look_up(int32_t node, OnlineWork& work) const {
@@ -210,7 +210,7 @@ const float* OnlineRegressors::scores_to_learn(int32_t node, OnlineWork& work) {
     if (work.next_bank == at.bank && work.version == version_) {
       work.lines.swap(work.next_lines);
     } else {
-      pages_[static_cast<size_t>(at.bank)].bank.find_to_learn(work.row, work.lines.data());
+      pages_[static_cast<size_t>(at.bank)].bank.find(work.row, work.lines.data());
     }
     work.next_bank = -1;
     found(at.bank, false, work);

@@ -30,8 +30,15 @@ inline double derivative(OnlineLoss loss, double score, double target) {
   return -target * sigmoid(-target * score);
 }
 
+// Whether 1 / (1 + exp(z)) is below the tolerance beyond all doubt of rounding: told without the exponential, which is larger
+// than the first terms of its series. Most routers and regressors that a row meets are settled.
+inline bool is_settled(double z, double tolerance) {
+  return z > 0 && tolerance * (2 + z * (1 + z * (1.0 / 2 + z * (1.0 / 6 + z * (1.0 / 24 + z / 120))))) > 1 + 1e-9;
+}
+
 // What one example pushes a regressor by: every entry of the row moves its weight by this times its value.
 inline float push(const Rule& rule, float score, double target, double weight) {
+  if (rule.loss == OnlineLoss::logistic && is_settled(target * static_cast<double>(score), rule.tolerance)) return 0.0f;
   const double slope = derivative(rule.loss, static_cast<double>(score), target);
   return std::fabs(slope) < rule.tolerance ? 0.0f : static_cast<float>(weight * slope);
 }

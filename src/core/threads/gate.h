@@ -48,8 +48,8 @@ class Patience {
 class Spinlock {
  public:
   Spinlock() = default;
-  Spinlock(const Spinlock&) {}
-  Spinlock& operator=(const Spinlock&) { return *this; }
+  Spinlock(const Spinlock&) noexcept {}
+  Spinlock& operator=(const Spinlock&) noexcept { return *this; }
 
   void lock() {
     Patience patience;

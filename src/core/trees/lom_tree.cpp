@@ -4,11 +4,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "trees/predict.h"
 
 namespace sapwood {
+
+static_assert(std::is_nothrow_move_constructible_v<LomTree::Node>);  // where nodes move their counts stay
 
 namespace {
 
@@ -47,10 +50,11 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& l
   if (!pass) trace_.next_example();
   know(label, pass);
   routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, learner.work);
+  learner.next = -1;
   int32_t j = 0;
   while (true) {
     const int32_t recycles = at(j).recycles;
-    const size_t n_labels = count(at(j), label, weight, pass);
+    const size_t n_labels = count(at(j), label, weight, learner);
     const bool ends = at(j).leaf() && !(n_labels >= 2 && split(j, pass));
     if (at(j).recycles != recycles) return;  // while this thread waited to be alone: the row's way is no more
     if (ends) break;
@@ -83,9 +87,11 @@ void LomTree::repack() {
 }
 
 // l_j(y)++; how many labels the node knows.
-size_t LomTree::count(Node& j, int32_t label, double weight, const Gate::Pass* pass) {
-  const Guard guard(j.lock, pass);
-  const double l = j.counts.of(label).l += weight;
+size_t LomTree::count(Node& j, int32_t label, double weight, Learner& learner) {
+  const Guard guard(j.lock, learner.pass);
+  LomCount& y = j.counts.of(label);
+  learner.counted = learner.pass ? nullptr : &y;
+  const double l = y.l += weight;
   store_shared(j.total, j.total + weight);
   if (l > j.heaviest || (l == j.heaviest && label < j.heaviest_label)) {
     store_shared(j.heaviest, l);
@@ -94,11 +100,16 @@ size_t LomTree::count(Node& j, int32_t label, double weight, const Gate::Pass* p
   return j.counts.size();
 }
 
-// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for the next bank's lines.
-// Learning seldom changes the way, and takes the time that memory needs.
+// Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for what a look-up in the
+// next bank reads; and one node later for that bank's lines. Learning seldom changes the way, and takes the time that
+// memory needs. Where there are more threads nodes may move meanwhile: they look the bank up at once.
 void LomTree::look_ahead(int32_t j, int32_t label, Learner& learner) {
   Work& work = learner.work;
-  if (!routers_.enters(j, work)) return;
+  const int32_t next = std::exchange(learner.next, -1);
+  if (!routers_.enters(j, work)) {
+    if (next >= 0) routers_.look_ahead(next, work);
+    return;
+  }
   const int32_t bank = routers_.place(j).bank;
   learner.ahead.clear();
   while (!at(j).leaf() && routers_.place(j).bank == bank) {
@@ -108,7 +119,14 @@ void LomTree::look_ahead(int32_t j, int32_t label, Learner& learner) {
   }
   if (!at(j).leaf()) routers_.prefetch(j, work);
   for (const int32_t v : learner.ahead) at(v).counts.prefetch(label);
-  if (!at(j).leaf()) routers_.look_ahead(j, work);
+  if (at(j).leaf()) return;
+  if (learner.pass) return routers_.look_ahead(j, work);
+  learner.next = j;
+}
+
+// What node j knows of the label that was counted there last.
+LomCount& LomTree::counted(Node& j, int32_t label, Learner& learner) {
+  return learner.counted ? *learner.counted : j.counts.of(label);
 }
 
 // Trains the router of j and says where the example goes by its new score; nowhere, -1, if j was taken from its place
@@ -119,7 +137,7 @@ int32_t LomTree::train(int32_t number, int32_t label, double weight, Learner& le
   {
     Node& j = at(number);
     const Guard guard(j.lock, learner.pass);
-    const LomCount& y = j.counts.of(label);
+    const LomCount& y = counted(j, label, learner);
     const double E = j.n_sum > 0 ? j.m_sum / j.n_sum : 0.0;
     const double e = y.n > 0 ? y.m / y.n : 0.0;
     c = e < E ? -1.0 : 1.0;
@@ -130,7 +148,7 @@ int32_t LomTree::train(int32_t number, int32_t label, double weight, Learner& le
   if (j.recycles != recycles) return -1;
   {
     const Guard guard(j.lock, learner.pass);
-    LomCount& y = j.counts.of(label);
+    LomCount& y = counted(j, label, learner);
     y.n += weight;
     y.m += weight * score;
     j.n_sum += weight;

@@ -48,6 +48,8 @@ class LomTree {
   struct alignas(64) Learner {
     Work work;
     std::vector<int32_t> ahead;  // nodes that the row at hand is likely to come to
+    int32_t next = -1;           // the first of them in the next bank, as long as that is to be looked up
+    LomCount* counted = nullptr;  // one thread: the label's sums at the node at hand, which stay where they are
     Gate::Pass* pass = nullptr;
     Progressive progressive;
   };
@@ -71,8 +73,11 @@ class LomTree {
   // Learns a row; a weight of 0 is no example.
   template <class Index>
   void learn_row(Row<Index> row, int32_t label, double weight, Learner& learner);
+  // Asks for the memory that a row to come will read first.
   template <class Index>
-  void prefetch(Row<Index>, const Learner&) const {}
+  void prefetch(Row<Index> row, const Learner&) const {
+    routers_.prefetch_columns(0, row);
+  }
 
   // The heaviest label of the leaf that the row comes to; -1 before the first example.
   template <class Index>
@@ -105,7 +110,8 @@ class LomTree {
   [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] double T() const;
   void know(int32_t label, Gate::Pass* pass);
-  size_t count(Node& j, int32_t label, double weight, const Gate::Pass* pass);
+  size_t count(Node& j, int32_t label, double weight, Learner& learner);
+  static LomCount& counted(Node& j, int32_t label, Learner& learner);
   int32_t train(int32_t j, int32_t label, double weight, Learner& learner);
   void look_ahead(int32_t j, int32_t label, Learner& learner);
   [[nodiscard]] int32_t place_to_split(int32_t j) const;

@@ -16,7 +16,8 @@ namespace sapwood {
 
 constexpr int64_t kRowsBetweenLooks = 256;  // at whether the user has interrupted
 
-constexpr size_t kRowsAhead = 2;  // a shuffled row lies anywhere: it is asked for in time
+constexpr size_t kRowsAhead = 2;    // a shuffled row lies anywhere: it is asked for in time,
+constexpr size_t kBoundsAhead = 8;  // and so is where it lies
 
 template <class Index>
 void prefetch_row(Row<Index> row) {
@@ -55,6 +56,7 @@ void learn_rows(Tree& tree, const Rows& X, const int32_t* labels, const float* w
     for (size_t k = 0; k < order.size(); ++k) {
       if (k % kRowsBetweenLooks == 0 && monitor.stopped()) throw Interrupted{};
       const int64_t i = order[k];
+      if (k + kBoundsAhead < order.size()) X.prefetch(order[k + kBoundsAhead]);
       if (k + kRowsAhead < order.size()) prefetch_row(X.row(order[k + kRowsAhead]));
       const auto next = X.row(k + 1 < order.size() ? order[k + 1] : i);
       take(X.row(i), next, labels[i], weights ? static_cast<double>(weights[i]) : 1.0);

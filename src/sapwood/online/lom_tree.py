@@ -26,8 +26,9 @@ class LOMTreeClassifier(OnlineTreeClassifier):
     ----------
     max_internal : int, optional
         T, how many routers the tree may have. By default as many as `internal_per_label` says.
-    internal_per_label : int, default=4
-        Where `max_internal` is not given, T is this many times the labels seen so far, minus 1.
+    internal_per_label : int, default=1
+        Where `max_internal` is not given, T is this many times the labels seen so far, minus 1. With 4 and a tolerance
+        of 0.1 trees are one to four points more accurate (of 20), a third slower and larger.
     swap_resistance : float, default=4
         R_S: how much larger than the smallest leaf a leaf must be to take it. At least 1; 4 or more keep any node
         from being used again more than log2 of the number of rows times.
@@ -39,7 +40,7 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         Step size.
     initial_square : float, default=0.01
         What AdaGrad's sums of squared gradients start from: bounds its first steps.
-    tolerance : float, default=0.1
+    tolerance : float, default=0.3
         Routers leave a row alone where the derivative of the loss is nearer to 0: it has nothing to teach them.
     passes : int, default=5
         Passes of `fit` over the rows.
@@ -85,13 +86,13 @@ class LOMTreeClassifier(OnlineTreeClassifier):
         self,
         *,
         max_internal: int | None = None,
-        internal_per_label: int = 4,
+        internal_per_label: int = 1,
         swap_resistance: float = 4.0,
         loss: Literal["logistic", "squared", "absolute"] = "logistic",
         solver: Literal["adagrad", "sgd"] = "adagrad",
         step: float = 1.0,
         initial_square: float = 0.01,
-        tolerance: float = 0.1,
+        tolerance: float = 0.3,
         passes: int = 5,
         shuffle: bool = True,
         normalize: bool = True,
