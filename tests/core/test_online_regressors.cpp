@@ -115,7 +115,8 @@ TEST(online_regressors_agree_with_plain_ones) {
 TEST(a_bank_comes_back_from_its_arrays) {
   const RandomRows data(60, 30, 5);
   const Rule rule{OnlineLoss::squared, true, 0.5f, 0.02f};
-  OnlineBank bank(rule);
+  LinePool pool;
+  OnlineBank bank(rule, pool);
   OnlineRow row;
   std::vector<int32_t> lines(64);
   std::array<float, 16> pushes{};
@@ -129,7 +130,7 @@ TEST(a_bank_comes_back_from_its_arrays) {
     bank.find_or_add_path(row, lines.data());
     exact_kernels().learn_lanes(bank.weights(), bank.squares(), {lines.data(), row.path_values.data(), 2}, pushes.data(), 0.5f);
   }
-  OnlineBank again(rule);
+  OnlineBank again(rule, pool);
   CHECK(again.restore(bank.keys(), bank.weights() + 16, bank.squares() + 16));
   CHECK(again.n_lines() == bank.n_lines());
   std::array<float, 16> a{}, b{};
@@ -144,4 +145,20 @@ TEST(a_bank_comes_back_from_its_arrays) {
   std::vector<uint64_t> twice{5, 5};
   std::vector<float> zeros(64);
   CHECK(!again.restore(twice, zeros.data(), zeros.data()));
+}
+
+TEST(a_line_pool_gives_each_line_to_one_at_a_time) {
+  LinePool pool;
+  std::vector<LinePool::Lines> held(20);
+  const auto fill = [](float* lines, size_t n, float value) { std::fill_n(lines, n * kPoolLine, value); };
+  for (size_t round = 0; round < 200; ++round) {
+    const size_t i = round * 7 % held.size(), n = 1 + round * round % 100;
+    held[i] = pool.take(n);
+    CHECK(LinePool::room(n) >= n);
+    CHECK(reinterpret_cast<uintptr_t>(held[i].get()) % 64 == 0);
+    fill(held[i].get(), LinePool::room(n), static_cast<float>(round));
+    for (size_t other = 0; other < held.size(); ++other) {
+      if (held[other].get()) CHECK(held[other].get()[0] == held[other].get()[kPoolLine + 1]);
+    }
+  }
 }

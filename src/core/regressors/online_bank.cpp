@@ -9,13 +9,6 @@ namespace {
 
 constexpr int64_t kWidth = kExactLanes;
 
-// Room for more lines, which nobody touches yet: what was there is kept.
-AlignedArray<float> grown(const AlignedArray<float>& old, int64_t n_lines, int64_t room) {
-  AlignedArray<float> lines(static_cast<size_t>(room * kWidth));
-  std::copy_n(old.get(), n_lines * kWidth, lines.get());
-  return lines;
-}
-
 }  // namespace
 
 void OnlineBank::reset() {
@@ -26,15 +19,25 @@ void OnlineBank::reset() {
   squares_ = {};
   n_lines_ = room_ = 0;
   reserve(kFirstKey);
-  while (n_lines_ < kFirstKey) add_line();
+  while (n_lines_ < kFirstKey) clear_line(n_lines_++);
+}
+
+void OnlineBank::clear_line(int64_t line) {
+  std::fill_n(weights_.get() + kWidth * line, kWidth, 0.0f);
+  if (rule_.adagrad) std::fill_n(squares_.get() + kWidth * line, kWidth, rule_.initial);
 }
 
 void OnlineBank::reserve(int64_t n_lines) {
   if (n_lines <= room_) return;
-  const int64_t room = std::max<int64_t>(n_lines, room_ + room_ / 2 + 2);
-  weights_ = grown(weights_, n_lines_, room);
-  if (rule_.adagrad) squares_ = grown(squares_, n_lines_, room);
-  room_ = room;
+  const size_t room = LinePool::room(static_cast<size_t>(n_lines));
+  const auto grow = [&](LinePool::Lines& lines) {
+    LinePool::Lines more = pool_->take(room);
+    std::copy_n(lines.get(), n_lines_ * kWidth, more.get());
+    lines = std::move(more);
+  };
+  grow(weights_);
+  if (rule_.adagrad) grow(squares_);
+  room_ = static_cast<int64_t>(room);
 }
 
 void OnlineBank::make_room(int64_t n_lines) {
@@ -43,15 +46,10 @@ void OnlineBank::make_room(int64_t n_lines) {
   columns_.reserve(static_cast<size_t>(n_lines));
 }
 
-int32_t OnlineBank::add_line() {
-  reserve(n_lines_ + 1);
-  std::fill_n(weights_.get() + n_lines_ * kWidth, kWidth, 0.0f);
-  if (rule_.adagrad) std::fill_n(squares_.get() + n_lines_ * kWidth, kWidth, rule_.initial);
-  return static_cast<int32_t>(n_lines_++);
-}
-
 int32_t OnlineBank::add(uint64_t key) {
-  const int32_t line = add_line();
+  reserve(n_lines_ + 1);
+  const auto line = static_cast<int32_t>(n_lines_++);
+  clear_line(line);
   keys_.push_back(key);
   if (key >> 32) {
     path_.add(key, line);

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "aligned.h"
 #include "regressors/exact_kernels.h"
 #include "regressors/feature_index.h"
+#include "regressors/line_pool.h"
 #include "regressors/online_row.h"
 #include "solvers/rule.h"
 
@@ -17,7 +17,8 @@ namespace sapwood {
 
 class OnlineBank {
  public:
-  explicit OnlineBank(const Rule& rule) : rule_(rule) { reset(); }
+  // The pool must outlive the bank.
+  OnlineBank(const Rule& rule, LinePool& pool) : rule_(rule), pool_(&pool) { reset(); }
 
   // Asks for the memory that find will look at first.
   void prefetch(const OnlineRow& row) const {
@@ -79,7 +80,7 @@ class OnlineBank {
 
  private:
   int32_t add(uint64_t key);
-  int32_t add_line();
+  void clear_line(int64_t line);
   int32_t line_or_add(uint64_t key);
   // Calls visit(line, lane) for every lane that goes somewhere and has learned something, line after line.
   template <class Visit>
@@ -90,7 +91,8 @@ class OnlineBank {
   FeatureIndex<uint32_t> columns_;
   FeatureIndex<uint64_t> path_;
   std::vector<uint64_t> keys_;
-  AlignedArray<float> weights_, squares_;
+  LinePool* pool_;
+  LinePool::Lines weights_, squares_;
   int64_t n_lines_ = 0;
   int64_t room_ = 0;
   int64_t n_expected_ = 0;  // lines, see expect_lanes

@@ -50,7 +50,7 @@ void OnlineRegressors::add_to(int32_t bank, int32_t node) {
   if (bank < 0) {
     if (free_.empty()) {
       free_.push_back(static_cast<int32_t>(pages_.size()));
-      pages_.emplace_back(rule_);
+      pages_.emplace_back(rule_, *pool_);
     }
     bank = free_.back();
     free_.pop_back();
@@ -93,7 +93,7 @@ void OnlineRegressors::split(int32_t bank, const std::array<int32_t, 16>& parent
   for (size_t i = 1; i < nodes.size(); ++i) {
     if (std::abs(2 * size[i] - capacity()) < std::abs(2 * size[top] - capacity())) top = i;
   }
-  Page old(rule_);
+  Page old(rule_, *pool_);
   std::swap(old, pages_[static_cast<size_t>(bank)]);
   free_.push_back(bank);  // for the nodes that stay
   int32_t half[2] = {-1, -1};
@@ -129,7 +129,7 @@ void OnlineRegressors::rebuild(const Pages& plan) {
   free_.clear();
   for (const std::vector<int32_t>& nodes : plan) {
     const auto bank = static_cast<int32_t>(pages_.size());
-    pages_.emplace_back(rule_);
+    pages_.emplace_back(rule_, *pool_);
     free_.push_back(bank);
     for (size_t i = 0; i < nodes.size(); ++i) add_to(i == 0 ? -1 : bank, nodes[i]);
   }
@@ -326,7 +326,7 @@ bool OnlineRegressors::restore_page(const Arrays<View>& arrays, size_t bank) {
   if (first >= end || end > static_cast<int64_t>(arrays.keys.size())) return false;
   const auto keys = arrays.keys.subspan(static_cast<size_t>(first + 1), static_cast<size_t>(end - first - 1));
   const float* const squares = rule_.adagrad ? arrays.squares.data() + first * kExactLanes : nullptr;
-  pages_.emplace_back(rule_);
+  pages_.emplace_back(rule_, *pool_);
   return pages_.back().bank.restore(keys, arrays.weights.data() + first * kExactLanes, squares);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -134,7 +135,7 @@ class OnlineRegressors {
 
  private:
   struct Page {
-    explicit Page(const Rule& rule) : bank(rule) { nodes.fill(-1); }
+    Page(const Rule& rule, LinePool& pool) : bank(rule, pool) { nodes.fill(-1); }
     OnlineBank bank;
     Spinlock adding;                // of lines
     std::array<int32_t, 16> nodes;  // node i has lanes i * width and on; -1: free
@@ -171,6 +172,7 @@ class OnlineRegressors {
   int64_t n_columns_;
   int width_;
   std::vector<Place> places_;  // by node
+  std::unique_ptr<LinePool> pool_ = std::make_unique<LinePool>();  // of the pages
   std::vector<Page> pages_;
   std::vector<DenseRow> rows_;
   std::vector<int32_t> free_;  // pages, or rows
