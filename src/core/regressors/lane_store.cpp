@@ -232,7 +232,7 @@ void LaneStore::arrange(std::span<const int32_t> places) {
   LaneStore arranged(rule_, n_columns_, path_only_);
   arranged.n_banks_ = n_banks_;
   arranged.is_shared_ = is_shared_;
-  arranged.reserve(n_lines_);
+  arranged.reserve(room_);  // as much again: pages that are not touched cost nothing
   for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places);
   *this = std::move(arranged);
 }
