@@ -15,20 +15,26 @@ namespace sapwood {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// An array of fixed size, uninitialised. A large one asks for huge pages: lines are met at random, and each page that is
-// not at hand costs as much as the line itself.
+// A large array asks for huge pages: lines are met at random, and each page that is not at hand costs as much as the line
+// itself.
+inline size_t alignment(size_t bytes) { return bytes >= kHugePage ? kHugePage : 64; }
+
+inline void* allocate_aligned(size_t bytes) {
+  const size_t align = alignment(bytes);
+  const size_t whole = (bytes + align - 1) / align * align;
+  void* const data = ::operator new(whole, std::align_val_t{align});
+#if defined(__linux__)
+  if (align == kHugePage) madvise(data, whole, MADV_HUGEPAGE);
+#endif
+  return data;
+}
+
+// An array of fixed size, uninitialised.
 template <class T>
 class AlignedArray {
  public:
   AlignedArray() = default;
-  explicit AlignedArray(size_t n) {
-    const size_t align = n * sizeof(T) >= kHugePage ? kHugePage : 64;
-    const size_t bytes = (n * sizeof(T) + align - 1) / align * align;
-    data_ = {static_cast<T*>(::operator new(bytes, std::align_val_t{align})), Free{align}};
-#if defined(__linux__)
-    if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);
-#endif
-  }
+  explicit AlignedArray(size_t n) : data_(static_cast<T*>(allocate_aligned(n * sizeof(T))), Free{alignment(n * sizeof(T))}) {}
   [[nodiscard]] T* get() { return data_.get(); }
   [[nodiscard]] const T* get() const { return data_.get(); }
 
@@ -47,8 +53,8 @@ struct CacheLineAllocator {
   CacheLineAllocator() = default;
   template <class U>
   CacheLineAllocator(const CacheLineAllocator<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  T* allocate(size_t n) { return static_cast<T*>(allocate_aligned(n * sizeof(T))); }
+  void deallocate(T* p, size_t n) { ::operator delete(p, std::align_val_t{alignment(n * sizeof(T))}); }
   template <class U>
   bool operator==(const CacheLineAllocator<U>&) const {
     return true;

@@ -30,8 +30,8 @@ struct NodeArrays {
   std::vector<int32_t> is_leaf, children;
   std::vector<int64_t> children_indptr{0}, features_indptr{0}, n_rows, regroup_at;
   std::vector<uint32_t> features;
-  std::vector<uint16_t> banks;
-  std::vector<float> bias, weights, squares;
+  std::vector<uint16_t> banks, lone_lanes;  // banks: 0 where one lane alone has a weight
+  std::vector<float> bias, weights, squares, lone_weights;  // of lone ones weight and squared gradients
 
   void add(const Node& o) {
     is_leaf.push_back(o.is_leaf);
@@ -42,12 +42,17 @@ struct NodeArrays {
     bias.insert(bias.end(), o.group.bias(), o.group.bias() + banks_of(o) * kOnlineLine);
     std::vector<GrowingGroup::Slot> slots;
     for (const GrowingGroup::Slot& slot : o.group.slots()) {
-      if (slot.room) slots.push_back(slot);
+      if (slot.banks) slots.push_back(slot);
     }
     std::sort(slots.begin(), slots.end(), [](const auto& a, const auto& b) { return a.feature < b.feature; });
     for (const GrowingGroup::Slot& slot : slots) {
       features.push_back(slot.feature);
-      banks.push_back(slot.banks);
+      banks.push_back(slot.is_lone() ? uint16_t{0} : slot.banks);
+      if (slot.is_lone()) {
+        lone_lanes.push_back(slot.lane);
+        lone_weights.insert(lone_weights.end(), slot.lone, slot.lone + 2);
+        continue;
+      }
       for (unsigned left = slot.banks; left; left &= left - 1) {
         const float* const line = o.group.weights(slot, std::countr_zero(left));
         weights.insert(weights.end(), line, line + kBankLanes);
@@ -76,24 +81,28 @@ class NodeReader {
         banks_(nb::cast<Array<uint16_t>>(arrays["banks"])),
         bias_(nb::cast<Array<float>>(arrays["bias"])),
         weights_(nb::cast<Array<float>>(arrays["weights"])),
-        squares_(nb::cast<Array<float>>(arrays["squares"])) {
+        squares_(nb::cast<Array<float>>(arrays["squares"])),
+        lone_lanes_(nb::cast<Array<uint16_t>>(arrays["lone_lanes"])),
+        lone_weights_(nb::cast<Array<float>>(arrays["lone_weights"])) {
     damaged_if(n_rows_.shape(0) != is_leaf_.shape(0) || regroup_at_.shape(0) != is_leaf_.shape(0));
     check_indptr(children_indptr_, children_.shape(0));
     check_indptr(features_indptr_, features_.shape(0));
     damaged_if(banks_.shape(0) != features_.shape(0));
-    size_t lines = 0;
+    size_t lines = 0, lone = 0;
     for (size_t i = 0; i < banks_.shape(0); ++i) {
-      damaged_if(banks_(i) == 0);
       lines += static_cast<size_t>(std::popcount(banks_(i)));
+      lone += banks_(i) == 0;
     }
+    damaged_if(lone_lanes_.shape(0) != lone || lone_weights_.shape(0) != 2 * lone);
+    for (size_t i = 0; i < lone; ++i) damaged_if(lone_lanes_(i) >= LabelBTree::kMostLanes || !(lone_weights_(2 * i + 1) > 0));
     damaged_if(weights_.shape(0) != lines * kBankLanes || squares_.shape(0) != lines * kBankLanes);
-    damaged_if(!all_finite(bias_) || !all_finite(weights_) || !all_finite(squares_));
+    damaged_if(!all_finite(lone_weights_) || !all_finite(bias_) || !all_finite(weights_) || !all_finite(squares_));
     damaged_if(std::any_of(squares_.data(), squares_.data() + squares_.shape(0), [](float x) { return x <= 0; }));
   }
 
-  std::vector<std::unique_ptr<Node>> read() {
+  std::vector<std::unique_ptr<Node>> read(LineArena& arena) {
     std::vector<std::unique_ptr<Node>> nodes;
-    for (size_t v = 0; v < is_leaf_.shape(0); ++v) nodes.push_back(read_node(v));
+    for (size_t v = 0; v < is_leaf_.shape(0); ++v) nodes.push_back(read_node(v, arena));
     damaged_if(bias_at_ != bias_.shape(0));
     return nodes;
   }
@@ -105,8 +114,8 @@ class NodeReader {
     damaged_if(indptr(is_leaf_.shape(0)) != static_cast<int64_t>(n));
   }
 
-  std::unique_ptr<Node> read_node(size_t v) {
-    auto o = std::make_unique<Node>();
+  std::unique_ptr<Node> read_node(size_t v, LineArena& arena) {
+    auto o = std::make_unique<Node>(arena);
     o->is_leaf = is_leaf_(v) != 0;
     o->n_rows = n_rows_(v);
     o->regroup_at = regroup_at_(v);
@@ -118,6 +127,11 @@ class NodeReader {
     bias_at_ += n_bias;
     for (auto i = static_cast<size_t>(features_indptr_(v)); i < static_cast<size_t>(features_indptr_(v + 1)); ++i) {
       damaged_if(i > static_cast<size_t>(features_indptr_(v)) && features_(i) <= features_(i - 1));
+      if (banks_(i) == 0) {
+        o->group.put(features_(i), lone_lanes_(lone_at_), lone_weights_(2 * lone_at_), lone_weights_(2 * lone_at_ + 1));
+        ++lone_at_;
+        continue;
+      }
       const GrowingGroup::Slot slot = o->group.add(features_(i), banks_(i));
       for (unsigned left = banks_(i); left; left &= left - 1, line_at_ += kBankLanes) {
         float* const line = o->group.weights(slot, std::countr_zero(left));
@@ -135,7 +149,9 @@ class NodeReader {
   Array<uint32_t> features_;
   Array<uint16_t> banks_;
   Array<float> bias_, weights_, squares_;
-  size_t bias_at_ = 0, line_at_ = 0;
+  Array<uint16_t> lone_lanes_;
+  Array<float> lone_weights_;
+  size_t bias_at_ = 0, line_at_ = 0, lone_at_ = 0;
 };
 
 void add(RowQueue::Arrays waiting, nb::dict& out) {
@@ -261,6 +277,8 @@ class BTree {
     out["bias"] = to_numpy(std::move(a.bias));
     out["weights"] = to_numpy(std::move(a.weights));
     out["squares"] = to_numpy(std::move(a.squares));
+    out["lone_lanes"] = to_numpy(std::move(a.lone_lanes));
+    out["lone_weights"] = to_numpy(std::move(a.lone_weights));
     add(tree_.waiting(), out);
     out["counts"] = to_numpy(std::vector<int64_t>(tree_.counts()));
     out["figures"] = to_numpy(std::vector<int64_t>{tree_.root(), f.rows, f.row_labels, f.dropped_lines});
@@ -279,7 +297,7 @@ class BTree {
     damaged_if(figures(0) < 0 || figures(0) > INT32_MAX);
     const LabelBTree::Figures f{{progressive(0), progressive(1)}, figures(1), figures(2), figures(3), random_state(0)};
     std::vector<int64_t> all(counts.data(), counts.data() + counts.shape(0));
-    damaged_if(!tree_.restore(NodeReader(arrays).read(), static_cast<int32_t>(figures(0)), std::move(all), f, read_waiting(arrays, f.rows)));
+    damaged_if(!tree_.restore(NodeReader(arrays).read(tree_.arena()), static_cast<int32_t>(figures(0)), std::move(all), f, read_waiting(arrays, f.rows)));
   }
 
   // Labels and nodes: who is the child of whom, and how many labels are below.

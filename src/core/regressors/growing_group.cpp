@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace sapwood {
 
 namespace {
 
 constexpr size_t kFirstSlots = 16;
-constexpr size_t kAhead = 16;  // features that are fetched while others are worked on
+constexpr size_t kFeaturesAhead = 16;  // whose slots are fetched while others are worked on: at half the way, their lines
 constexpr int64_t kLineBytes = kOnlineLine * sizeof(float);
+
+void copy_line(const float* from, float* to) {
+  std::array<float, kBankLanes> line;  // the lines may overlap: without it, a call of memmove
+  std::memcpy(line.data(), from, sizeof line);
+  std::memcpy(to, line.data(), sizeof line);
+}
 
 float largest(const float* line) {
   float most = 0;
@@ -19,37 +26,18 @@ float largest(const float* line) {
 
 }  // namespace
 
-GrowingGroup::GrowingGroup() : slots_(kFirstSlots, Slot{0, 0, 0, 0}), bias_(kGroupBanks * kOnlineLine) {
+GrowingGroup::GrowingGroup(LineArena& arena) : arena_(arena), slots_(kFirstSlots, Slot{}), bias_(kGroupBanks * kOnlineLine) {
   for (int lane = 0; lane < kGroupBanks * kBankLanes; ++lane) reset_lane(lane);
 }
 
-int32_t GrowingGroup::take_block(int room) {
-  auto& given_back = free_[static_cast<size_t>(std::countr_zero(static_cast<unsigned>(room)))];
-  if (!given_back.empty()) {
-    const int32_t block = given_back.back();
-    given_back.pop_back();
-    return block;
+GrowingGroup::~GrowingGroup() {
+  for (const Slot& slot : slots_) {
+    if (slot.room) arena_.give_back(slot.block, slot.room);
   }
-  // A block must not lie across two chunks: what is left of one goes to smaller blocks.
-  const auto room_in_chunk = [&] {
-    const auto i = static_cast<uint32_t>(lines_taken_) + kFirstChunk;
-    return static_cast<int64_t>(uint32_t{1} << std::bit_width(i)) - i;
-  };
-  for (int64_t left = room_in_chunk(); left < room; left = room_in_chunk()) {
-    const int64_t part = std::bit_floor(static_cast<uint64_t>(left));
-    free_[static_cast<size_t>(std::countr_zero(static_cast<uint64_t>(part)))].push_back(static_cast<int32_t>(lines_taken_));
-    lines_taken_ += part;
-  }
-  const auto block = static_cast<int32_t>(lines_taken_);
-  lines_taken_ += room;
-  while (static_cast<int64_t>(kFirstChunk) * ((int64_t{1} << chunks_.size()) - 1) < lines_taken_) {
-    chunks_.push_back(std::make_unique<AlignedArray<float>>(static_cast<size_t>(kFirstChunk << chunks_.size()) * kOnlineLine));
-  }
-  return block;
 }
 
-void GrowingGroup::reserve(int64_t n_features) {
-  const size_t n_slots = std::bit_ceil(2 * static_cast<size_t>(n_features));
+void GrowingGroup::reserve(size_t n_features) {
+  const size_t n_slots = std::bit_ceil(2 * n_features);
   if (n_slots > slots_.size()) resize_index(n_slots);
 }
 
@@ -59,80 +47,136 @@ void GrowingGroup::fit_index() {
 }
 
 void GrowingGroup::resize_index(size_t n_slots) {
-  std::vector<Slot> old(n_slots, Slot{0, 0, 0, 0});
+  SlotVector old(n_slots, Slot{});
   old.swap(slots_);
   for (const Slot& slot : old) {
-    if (slot.room) slots_[place_of(slot.feature)] = slot;
+    if (slot.banks) slots_[place_of(slot.feature)] = slot;
   }
+}
+
+// The feature's slot, or an empty one for it; room for another feature is made before.
+GrowingGroup::Slot& GrowingGroup::slot_for(uint32_t feature) {
+  if (2 * (n_features_ + 1) > slots_.size() && !knows(feature)) resize_index(2 * slots_.size());
+  Slot& slot = slots_[place_of(feature)];
+  slot.feature = feature;
+  return slot;
 }
 
 const GrowingGroup::Slot& GrowingGroup::add(uint32_t feature, uint16_t banks) {
-  size_t s = place_of(feature);
-  if (!slots_[s].room) {
-    if (2 * (n_features_ + 1) > slots_.size()) {
-      resize_index(2 * slots_.size());
-      s = place_of(feature);
-    }
-    ++n_features_;
-    slots_[s].feature = feature;
-  }
-  extend(slots_[s], banks);
-  return slots_[s];
+  Slot& slot = slot_for(feature);
+  set_banks(slot, slot.banks | banks);
+  return slot;
 }
 
-// Gives a slot, which may be an empty one, lines for these banks too.
-void GrowingGroup::extend(Slot& at, uint16_t banks) {
+void GrowingGroup::put(uint32_t feature, int lane, float weight, float square) {
+  Slot& slot = slot_for(feature);
+  if (!slot.banks || (slot.is_lone() && slot.lane == lane)) return set_lone(slot, lane, weight, square);
+  const int bank = lane / kBankLanes;
+  set_banks(slot, static_cast<uint16_t>(slot.banks | 1u << bank));
+  float* const at = weights(slot, bank) + lane % kBankLanes;
+  *at = weight;
+  at[to_squares(slot)] = square;
+}
+
+// A feature occurs with lanes of these banks, or with one lane alone.
+void GrowingGroup::meet(Slot& slot, uint32_t feature, uint16_t banks, int lane) {
+  slot.feature = feature;
+  if (!slot.banks && lane >= 0) return set_lone(slot, lane, 0.0f, kFirstGroupSquare);
+  set_banks(slot, slot.banks | banks);
+}
+
+void GrowingGroup::set_lone(Slot& slot, int lane, float weight, float square) {
+  n_features_ += !slot.banks;
+  slot.banks = static_cast<uint16_t>(1u << (lane / kBankLanes));
+  slot.room = 0;
+  slot.lane = static_cast<uint8_t>(lane);
+  slot.lone[0] = weight;
+  slot.lone[1] = square;
+}
+
+// Empties a slot. Until the index is made anew, others may not be found.
+void GrowingGroup::clear(Slot& slot) {
+  if (slot.room) arena_.give_back(slot.block, slot.room);
+  line_bytes_ -= kLineBytes * slot.room;
+  n_features_ -= slot.banks != 0;
+  slot = Slot{};
+}
+
+// Gives a slot lines for these banks, one at least, and no others; what it had in them is kept. The slot may be empty.
+void GrowingGroup::set_banks(Slot& at, uint16_t banks) {
   const Slot old = at;
-  Slot slot{old.feature, 0, static_cast<uint16_t>(old.banks | banks), 0};
-  slot.room = static_cast<uint16_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(slot.banks))));
+  const uint16_t had = old.room ? old.banks : uint16_t{0};
+  Slot slot = old;
+  slot.banks = banks;
+  slot.room = static_cast<uint8_t>(std::bit_ceil(static_cast<unsigned>(std::popcount(banks))));
   const bool moves = slot.room != old.room;
-  slot.block = moves ? take_block(slot.room) : old.block;
-  // From the last line to the first: within one block every line moves up or stays.
-  for (int b = kGroupBanks - 1; b >= 0; --b) {
-    if (!(slot.banks >> b & 1)) continue;
+  if (moves) slot.block = arena_.take(slot.room);
+  const auto move_line = [&](int b) {
+    if (!(banks >> b & 1)) return;
     float* const to = weights(slot, b);
-    if (old.banks >> b & 1) {
+    if (had >> b & 1) {
       const float* const from = weights(old, b);
-      std::copy_n(from, kBankLanes, to);
-      std::copy_n(from + to_squares(old), kBankLanes, to + to_squares(slot));
+      copy_line(from, to);
+      copy_line(from + to_squares(old), to + to_squares(slot));
     } else {
       std::fill_n(to, kBankLanes, 0.0f);
       std::fill_n(to + to_squares(slot), kBankLanes, kFirstGroupSquare);
     }
+  };
+  // Within one block no line may be overwritten before it is moved: up from the last to the first, or down.
+  if (banks & ~had) {
+    for (int b = kGroupBanks - 1; b >= 0; --b) move_line(b);
+  } else {
+    for (int b = 0; b < kGroupBanks; ++b) move_line(b);
   }
-  if (old.room && moves) free_[static_cast<size_t>(std::countr_zero(static_cast<unsigned>(old.room)))].push_back(old.block);
+  if (old.is_lone()) {
+    float* const weight = weights(slot, old.lane / kBankLanes) + old.lane % kBankLanes;
+    *weight = old.lone[0];
+    weight[to_squares(slot)] = old.lone[1];
+  }
+  if (moves && old.room) arena_.give_back(old.block, old.room);
+  n_features_ += !old.banks;
   line_bytes_ += kLineBytes * (slot.room - old.room);
   at = slot;
-}
-
-template <class Change>
-void GrowingGroup::each_slot(Change change) const {
-  for (const Slot& slot : slots_) {
-    if (slot.room) change(slot);
-  }
 }
 
 void GrowingGroup::reset_lane(int lane) {
   const int bank = lane / kBankLanes, at = lane % kBankLanes;
   bias_[static_cast<size_t>(kOnlineLine * bank + at)] = kFirstGroupBias;
   bias_[static_cast<size_t>(kOnlineLine * bank + kBankLanes + at)] = kFirstGroupSquare;
-  each_slot([&](const Slot& slot) {
-    if (!(slot.banks >> bank & 1)) return;
+  for (Slot& slot : slots_) {
+    if (!(slot.banks >> bank & 1)) continue;
+    if (slot.is_lone()) {
+      if (slot.lane == lane) set_lone(slot, lane, 0.0f, kFirstGroupSquare);
+      continue;
+    }
     float* const line = weights(slot, bank) + at;
     *line = 0.0f;
     line[to_squares(slot)] = kFirstGroupSquare;
-  });
+  }
 }
 
-void GrowingGroup::copy_lane(int from, int to) {
-  const std::array lanes{from, to};
-  const std::array<float, 4> shares{1, 0, 1, 0};
-  std::vector<uint32_t> features;
-  each_slot([&](const Slot& slot) { features.push_back(slot.feature); });
-  mix_lanes(lanes, shares, features);
+void GrowingGroup::move_lane(int from, int to) {
+  reset_lane(to);
+  const int bank = from / kBankLanes, at = from % kBankLanes;
+  for (Slot& slot : slots_) {
+    if (!(slot.banks >> bank & 1)) continue;
+    if (slot.is_lone()) {
+      if (slot.lane == from) set_lone(slot, to, slot.lone[0], slot.lone[1]);
+      continue;
+    }
+    const float* const line = weights(slot, bank) + at;
+    const float weight = *line, square = line[to_squares(slot)];
+    if ((slot.banks >> (to / kBankLanes) & 1) || std::abs(weight) > kNegligibleWeight) put(slot.feature, to, weight, square);
+  }
+  for (const int half : {0, kBankLanes}) {
+    bias_[static_cast<size_t>(kOnlineLine * (to / kBankLanes) + half + to % kBankLanes)] =
+        bias_[static_cast<size_t>(kOnlineLine * bank + half + at)];
+  }
+  reset_lane(from);
 }
 
-void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const uint32_t> features) {
+void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> shares, std::span<const Heir> features) {
   uint16_t banks = 0;
   for (const int lane : lanes) banks |= static_cast<uint16_t>(1u << (lane / kBankLanes));
   const size_t n = lanes.size();
@@ -149,9 +193,18 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
   };
   std::vector<float> weight(n), square(n), mixed_weight(n), mixed_square(n);
   for (size_t k = 0; k < features.size(); ++k) {
-    if (k + kAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kAhead])]);
-    Slot& slot = slots_[place_of(features[k])];
-    if (!slot.room || !(slot.banks & banks)) continue;
+    if (k + kFeaturesAhead < features.size()) __builtin_prefetch(&slots_[home(features[k + kFeaturesAhead].feature)]);
+    if (k + kFeaturesAhead / 2 < features.size()) prefetch_lines(slots_[place_of(features[k + kFeaturesAhead / 2].feature)]);
+    Slot& slot = slots_[place_of(features[k].feature)];
+    if (!(slot.banks & banks)) continue;
+    if (slot.is_lone()) {
+      if (std::find(lanes.begin(), lanes.end(), slot.lane) == lanes.end() || features[k].number == Heir::kNone) continue;
+      if (features[k].number >= 0) {
+        set_lone(slot, lanes[static_cast<size_t>(features[k].number)], slot.lone[0], slot.lone[1]);
+        continue;
+      }
+      set_banks(slot, slot.banks);
+    }
     const auto has_line = [&](size_t i) { return (slot.banks >> (lanes[i] / kBankLanes) & 1) != 0; };
     const auto place = [&](size_t i) { return weights(slot, lanes[i] / kBankLanes) + lanes[i] % kBankLanes; };
     for (size_t i = 0; i < n; ++i) {
@@ -164,7 +217,7 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
     for (size_t i = 0; i < n; ++i) {
       if (std::abs(mixed_weight[i]) > kNegligibleWeight) wanted |= static_cast<uint16_t>(1u << (lanes[i] / kBankLanes));
     }
-    if (wanted & ~slot.banks) extend(slot, wanted);
+    if (wanted & ~slot.banks) set_banks(slot, slot.banks | wanted);
     for (size_t i = 0; i < n; ++i) {
       if (!has_line(i)) continue;
       *place(i) = mixed_weight[i];
@@ -181,6 +234,7 @@ void GrowingGroup::mix_lanes(std::span<const int> lanes, std::span<const float> 
 
 void GrowingGroup::largest_weights(std::vector<float>& out) const {
   each_slot([&](const Slot& slot) {
+    if (slot.is_lone()) return out.push_back(std::abs(slot.lone[0]));
     for (int b = 0; b < kGroupBanks; ++b) {
       if (slot.banks >> b & 1) out.push_back(largest(weights(slot, b)));
     }
@@ -188,27 +242,20 @@ void GrowingGroup::largest_weights(std::vector<float>& out) const {
 }
 
 int64_t GrowingGroup::drop_lines(float below) {
-  GrowingGroup kept;
-  kept.reserve(n_features());
   int64_t dropped = 0;
-  each_slot([&](const Slot& slot) {
-    uint16_t banks = 0;
+  for (Slot& slot : slots_) {
+    uint16_t kept = 0;
     for (int b = 0; b < kGroupBanks; ++b) {
       if (!(slot.banks >> b & 1)) continue;
-      const bool keep = largest(weights(slot, b)) >= below;
-      if (keep) banks |= static_cast<uint16_t>(1u << b);
-      dropped += !keep;
+      const float size = slot.is_lone() ? std::abs(slot.lone[0]) : largest(weights(slot, b));
+      if (size >= below) kept |= static_cast<uint16_t>(1u << b);
     }
-    if (!banks) return;
-    const Slot& to = kept.add(slot.feature, banks);
-    for (int b = 0; b < kGroupBanks; ++b) {
-      if (!(banks >> b & 1)) continue;
-      std::copy_n(weights(slot, b), kBankLanes, kept.weights(to, b));
-      std::copy_n(weights(slot, b) + to_squares(slot), kBankLanes, kept.weights(to, b) + to_squares(to));
-    }
-  });
-  kept.bias_ = bias_;
-  if (dropped) *this = std::move(kept);
+    if (kept == slot.banks) continue;
+    dropped += std::popcount(slot.banks) - std::popcount(kept);
+    if (kept) set_banks(slot, kept);
+    else clear(slot);
+  }
+  if (dropped) resize_index(std::max(kFirstSlots, std::bit_ceil(2 * n_features_)));  // without the slots that are empty now
   return dropped;
 }
 

@@ -62,7 +62,7 @@ struct GroupLines {
   float* lines;    // of weights, one for each bank; `room` lines further their squared gradients
   float value;     // of the feature
   uint16_t banks;  // which banks have a line
-  uint16_t room;
+  uint16_t room;   // or 0: `lines` is the weight of one lane and its squared gradients, `banks` is that lane
 };
 
 // One step of online learning on the banks of a node.

@@ -11,6 +11,10 @@ inline void group_scores(const GroupLines* found, int64_t n, const float* bias, 
   for (int32_t b = 0; b < n_banks; ++b) store(scores + 16 * b, load(bias + kOnlineLine * b));
   for (int64_t k = 0; k < n; ++k) {
     const float* weights = found[k].lines;
+    if (!found[k].room) {
+      scores[found[k].banks] += found[k].value * *weights;
+      continue;
+    }
     const Lanes x = broadcast(found[k].value);
     for (unsigned banks = found[k].banks; banks; banks &= banks - 1, weights += 16) {
       float* const score = scores + 16 * __builtin_ctz(banks);
@@ -25,6 +29,14 @@ inline void group_step(float* weights, float* squares, Lanes gradient, const Gro
   const Lanes sum = fma(gradient, gradient, kept);
   store(squares, sum);
   store(weights, load(weights) - broadcast(s.step) * gradient * rsqrt(sum));
+}
+
+// The same for one lane: its weight and squared gradients.
+inline void lone_step(float* weight, float gradient, const GroupStep& s) {
+  float kept = weight[1];
+  if (s.keep != 1.0f) kept = kept * s.keep > kFirstGroupSquare ? kept * s.keep : kFirstGroupSquare;
+  weight[1] = kept + gradient * gradient;
+  weight[0] -= s.step * gradient / __builtin_sqrtf(weight[1]);
 }
 
 // gradients: room for banks x 16. The loss is the squared hinge. Scores are those before the step.
@@ -48,6 +60,11 @@ inline void group_learn(const GroupLines* found, int64_t n, float* bias, const G
     group_step(bias + kOnlineLine * b, bias + kOnlineLine * b + 16, load(gradients + 16 * b), s);
   }
   for (int64_t k = 0; k < n; ++k) {
+    if (!found[k].room) {
+      const int lane = found[k].banks;
+      if (moved >> (lane / 16) & 1) lone_step(found[k].lines, gradients[lane] * found[k].value, s);
+      continue;
+    }
     const Lanes x = broadcast(found[k].value);
     for (unsigned banks = found[k].banks & moved; banks; banks &= banks - 1) {
       const int b = __builtin_ctz(banks);

@@ -37,10 +37,8 @@ double LabelBTree::labels_a_row() const {
 
 template <class Index>
 void LabelBTree::learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight) {
-  uint16_t banks = 0;
-  for (int b = 0; b < kGroupBanks; ++b) banks |= static_cast<uint16_t>((positive[b] != 0) << b);
   found_.resize(static_cast<size_t>(row.count));
-  const int64_t n = o.group.find_or_add(row, scale, banks, found_.data());
+  const int64_t n = o.group.find_or_add(row, scale, positive, found_.data());
   const GroupStep s{positive, static_cast<int32_t>(o.children.size()), step(), weight, 1 - options_.decay};
   kernels().group_learn(found_.data(), n, o.group.bias(), s, scores_.data(), gradients_.data());
 }

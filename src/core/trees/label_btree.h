@@ -45,6 +45,8 @@ class LabelBTree {
     int64_t regroup_at = kFirstRegroup;  // rows a label
     std::vector<int32_t> children;  // by lane: nodes, or labels of a leaf
     GrowingGroup group;
+
+    explicit Node(LineArena& arena) : group(arena) {}
   };
   struct Place {
     int32_t node = -1, lane = -1;
@@ -82,6 +84,8 @@ class LabelBTree {
     uint64_t random_state = 0;
   };
   [[nodiscard]] Figures figures() const;
+  // Where the lines of nodes must lie that are to be taken back.
+  [[nodiscard]] LineArena& arena() { return arena_; }
   // Rows that wait for their second look.
   [[nodiscard]] RowQueue::Arrays waiting() const { return waiting_.arrays(); }
   // Takes back nodes, figures and rows; false if they are no B-tree of labels below n_labels.
@@ -146,12 +150,15 @@ class LabelBTree {
   [[nodiscard]] int32_t nearest_sibling(int32_t v) const;
   std::vector<std::unique_ptr<Node>> gather(std::span<const std::vector<Source>> parts);
   [[nodiscard]] std::vector<uint32_t> features_of(std::span<const int32_t> siblings) const;
+  static std::vector<GrowingGroup::Heir> heirs_of(std::span<const uint32_t> features,
+                                                  std::span<const std::unique_ptr<Node>> made);
   void share_out_rows(std::span<const int32_t> siblings, std::span<const std::unique_ptr<Node>> made) const;
   void put(int32_t v, std::unique_ptr<Node> made);
 
   Options options_;
   Random random_;
   Figures figures_;
+  LineArena arena_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int32_t root_ = 0;
   std::vector<Place> places_;    // by label

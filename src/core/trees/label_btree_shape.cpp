@@ -13,76 +13,84 @@ namespace {
 
 constexpr int kRehearsals = 2;
 
-// One lane of a group goes to a lane of one of several others.
-struct Move {
-  int from;
-  size_t part;
-  int to;
-};
-
-// Copies the weights of lanes that say something: the others, were they kept, would spread over the banks.
+// Deals lanes of groups out to lanes of others. Only weights that say something are copied: the others, were they kept,
+// would spread over the banks.
 class Carrier {
  public:
-  Carrier(const GrowingGroup& from, std::span<const Move> moves, std::span<GrowingGroup* const> to)
-      : from_(from), to_(to), banks_(to.size()), slots_(to.size()) {
-    for (const Move& move : moves) by_bank_[static_cast<size_t>(move.from / kBankLanes)].push_back(move);
+  explicit Carrier(std::span<GrowingGroup* const> to) : to_(to), banks_(to.size()), has_several_(to.size()) {}
+
+  // Where a lane of the next group goes.
+  void add(int from, size_t part, int to) {
+    wanted_[static_cast<size_t>(from / kBankLanes)] |= static_cast<uint16_t>(1u << (from % kBankLanes));
+    moves_[static_cast<size_t>(from)] = {static_cast<uint32_t>(part), to};
   }
 
-  void run() {
-    for (const GrowingGroup::Slot& slot : from_.slots()) {
-      if (slot.room) carry(slot);
-    }
+  void run(const GrowingGroup& from) {
+    from.each_slot([&](const GrowingGroup::Slot& slot) { carry(from, slot); });
     const auto place = [](int lane) { return kOnlineLine * (lane / kBankLanes) + lane % kBankLanes; };
-    for (const auto& moves : by_bank_) {
-      for (const Move& move : moves) {
-        for (const int part : {0, kBankLanes}) to_[move.part]->bias()[place(move.to) + part] = from_.bias()[place(move.from) + part];
-      }
+    for (int lane = 0; lane < kGroupBanks * kBankLanes; ++lane) {
+      if (!goes(lane)) continue;
+      const Move& move = moves_[static_cast<size_t>(lane)];
+      for (const int half : {0, kBankLanes}) to_[move.part]->bias()[place(move.to) + half] = from.bias()[place(lane) + half];
     }
+    wanted_ = {};
   }
 
  private:
+  struct Move {
+    uint32_t part;
+    int to;
+  };
   struct Weight {
-    const float* at;
-    const Move* move;
+    Move move;
+    float weight, square;
   };
 
-  void carry(const GrowingGroup::Slot& slot) {
+  void carry(const GrowingGroup& from, const GrowingGroup::Slot& slot) {
     weights_.clear();
     parts_.clear();
-    for (unsigned left = slot.banks; left; left &= left - 1) {
+    if (slot.is_lone()) note(slot.lane, slot.lone[0], slot.lone[1]);
+    for (unsigned left = slot.is_lone() ? 0 : slot.banks; left; left &= left - 1) {
       const int bank = std::countr_zero(left);
-      const float* const line = from_.weights(slot, bank);
-      for (const Move& move : by_bank_[static_cast<size_t>(bank)]) {
-        const float* const weight = line + move.from % kBankLanes;
-        if (!(std::abs(*weight) > GrowingGroup::kNegligibleWeight)) continue;
-        weights_.push_back({weight, &move});
-        if (!banks_[move.part]) parts_.push_back(move.part);
-        banks_[move.part] |= static_cast<uint16_t>(1u << (move.to / kBankLanes));
+      const float* const line = from.weights(slot, bank);
+      for (unsigned lanes = lanes_where(line, says_something); lanes; lanes &= lanes - 1) {
+        const int l = std::countr_zero(lanes);
+        note(kBankLanes * bank + l, line[l], line[l + GrowingGroup::to_squares(slot)]);
       }
     }
-    for (const size_t part : parts_) slots_[part] = to_[part]->add(slot.feature, std::exchange(banks_[part], uint16_t{0}));
-    for (const auto& [at, move] : weights_) {
-      const GrowingGroup::Slot& made = slots_[move->part];
-      float* const weight = to_[move->part]->weights(made, move->to / kBankLanes) + move->to % kBankLanes;
-      *weight = *at;
-      weight[GrowingGroup::to_squares(made)] = at[GrowingGroup::to_squares(slot)];
+    for (const uint32_t part : parts_) {
+      if (has_several_[part]) to_[part]->add(slot.feature, banks_[part]);  // else it may stay alone
+      banks_[part] = has_several_[part] = 0;
     }
+    for (const auto& [move, weight, square] : weights_) to_[move.part]->put(slot.feature, move.to, weight, square);
   }
 
-  const GrowingGroup& from_;
+  void note(int lane, float weight, float square) {
+    if (!goes(lane) || !says_something(weight)) return;
+    const Move& move = moves_[static_cast<size_t>(lane)];
+    weights_.push_back({move, weight, square});
+    if (banks_[move.part]) has_several_[move.part] = true;
+    else parts_.push_back(move.part);
+    banks_[move.part] |= static_cast<uint16_t>(1u << (move.to / kBankLanes));
+  }
+
+  static bool says_something(float weight) { return std::abs(weight) > GrowingGroup::kNegligibleWeight; }
+  [[nodiscard]] bool goes(int lane) const { return (wanted_[static_cast<size_t>(lane / kBankLanes)] >> (lane % kBankLanes) & 1) != 0; }
+
   std::span<GrowingGroup* const> to_;
-  std::array<std::vector<Move>, kGroupBanks> by_bank_;
-  // Of the feature at hand: its weights, the parts they go to, and by part the banks and what was made for them.
+  std::array<uint16_t, kGroupBanks> wanted_{};           // bit l: lane l of the bank goes somewhere
+  std::array<Move, kGroupBanks * kBankLanes> moves_{};
+  // Of the feature at hand: its weights, the parts they go to, and by part their banks and whether it gets several.
   std::vector<Weight> weights_;
-  std::vector<size_t> parts_;
+  std::vector<uint32_t> parts_;
   std::vector<uint16_t> banks_;
-  std::vector<GrowingGroup::Slot> slots_;
+  std::vector<uint8_t> has_several_;
 };
 
 }  // namespace
 
 int32_t LabelBTree::new_node(bool is_leaf) {
-  nodes_.push_back(std::make_unique<Node>());
+  nodes_.push_back(std::make_unique<Node>(arena_));
   nodes_.back()->is_leaf = is_leaf;
   return static_cast<int32_t>(nodes_.size()) - 1;
 }
@@ -117,20 +125,24 @@ void LabelBTree::count_labels(int32_t v, int64_t change) {
 std::vector<std::unique_ptr<LabelBTree::Node>> LabelBTree::gather(std::span<const std::vector<Source>> parts) {
   std::vector<std::unique_ptr<Node>> made;
   std::vector<GrowingGroup*> groups;
-  std::map<int32_t, std::vector<Move>> by_node;
+  std::map<int32_t, std::vector<std::array<int, 3>>> moves;  // by old node: lane, part, lane there
   for (const auto& sources : parts) {
-    made.push_back(std::make_unique<Node>());
+    made.push_back(std::make_unique<Node>(arena_));
     groups.push_back(&made.back()->group);
     made.back()->is_leaf = node(sources.front().node).is_leaf;
     for (const Source& source : sources) {
-      by_node[source.node].push_back({source.lane, made.size() - 1, static_cast<int>(made.back()->children.size())});
+      moves[source.node].push_back({source.lane, static_cast<int>(made.size()) - 1, static_cast<int>(made.back()->children.size())});
       made.back()->children.push_back(node(source.node).children[static_cast<size_t>(source.lane)]);
     }
   }
-  for (const auto& [v, moves] : by_node) {
-    for (GrowingGroup* group : groups) group->reserve(node(v).group.n_features());
+  size_t most_features = 0;
+  for (const auto& [v, own] : moves) most_features = std::max(most_features, static_cast<size_t>(node(v).group.n_features()));
+  for (GrowingGroup* group : groups) group->reserve(most_features);
+  Carrier carrier(groups);
+  for (const auto& [v, own] : moves) {
+    for (const auto& [lane, part, to] : own) carrier.add(lane, static_cast<size_t>(part), to);
+    carrier.run(node(v).group);
   }
-  for (const auto& [v, moves] : by_node) Carrier(node(v).group, moves, groups).run();
   for (GrowingGroup* group : groups) group->fit_index();
   return made;
 }
@@ -163,21 +175,34 @@ void LabelBTree::share_out_rows(std::span<const int32_t> siblings, std::span<con
   }
 }
 
-// What the nodes have lines of. Those of one alone are in the order of the index, which is that of every other.
+// What the nodes know of. The features of one alone are in the order of its index, which is that of every other.
 std::vector<uint32_t> LabelBTree::features_of(std::span<const int32_t> siblings) const {
   std::vector<uint32_t> features;
-  int n_nodes = 0;
   for (const int32_t v : siblings) {
-    n_nodes += node(v).group.n_features() > 0;
+    const bool is_first = features.empty();
     for (const GrowingGroup::Slot& slot : node(v).group.slots()) {
-      if (slot.room) features.push_back(slot.feature);
+      if (slot.banks) features.push_back(slot.feature);
     }
-  }
-  if (n_nodes > 1) {
-    std::sort(features.begin(), features.end());
+    if (!is_first) std::sort(features.begin(), features.end());
     features.erase(std::unique(features.begin(), features.end()), features.end());
   }
   return features;
+}
+
+// Which of the nodes alone knows each feature.
+std::vector<GrowingGroup::Heir> LabelBTree::heirs_of(std::span<const uint32_t> features,
+                                                     std::span<const std::unique_ptr<Node>> made) {
+  using Heir = GrowingGroup::Heir;
+  std::vector<Heir> heirs;
+  for (const uint32_t feature : features) {
+    Heir heir{feature, Heir::kNone};
+    for (size_t p = 0; p < made.size() && heir.number != Heir::kSeveral; ++p) {
+      if (!made[p]->group.knows(feature)) continue;
+      heir.number = heir.number == Heir::kNone ? static_cast<int>(p) : Heir::kSeveral;
+    }
+    heirs.push_back(heir);
+  }
+  return heirs;
 }
 
 // Deals the children of siblings out to the first `n_to` of them anew, so that those are together that belong together.
@@ -202,11 +227,11 @@ void LabelBTree::deal(std::span<const int32_t> siblings, size_t n_to) {
     }
   }
   std::vector<std::unique_ptr<Node>> made = gather(chosen);
-  const std::vector<uint32_t> features = features_of(siblings);
+  const std::vector<GrowingGroup::Heir> heirs = heirs_of(features_of(siblings), made);
   share_out_rows(siblings, made);
   for (size_t p = 0; p < n_to; ++p) put(siblings[p], std::move(made[p]));
   const int32_t parent = node(siblings[0]).parent;
-  node(parent).group.mix_lanes(lanes, shares, features);
+  node(parent).group.mix_lanes(lanes, shares, heirs);
   for (size_t p = n_to; p < lanes.size(); ++p) node(parent).group.reset_lane(lanes[p]);
   rehearse(parent, profiles, parts, lanes);
 }
@@ -256,10 +281,11 @@ void LabelBTree::regroup(int32_t v) {
 void LabelBTree::remove_lane(int32_t v, int32_t lane) {
   const int32_t last = size(v) - 1;
   if (lane != last) {
-    node(v).group.copy_lane(last, lane);
+    node(v).group.move_lane(last, lane);
     attach(v, lane, node(v).children.back());
+  } else {
+    node(v).group.reset_lane(last);
   }
-  node(v).group.reset_lane(last);
   node(v).children.pop_back();
 }
 

@@ -14,6 +14,7 @@ constexpr float kMostWeight = 1e30f;  // larger ones, and infinity, say nothing
 constexpr int kStarts = 3;
 constexpr int kMostRounds = 8;
 constexpr double kTie = 1e-6;
+constexpr double kGrain = 1e-5;  // scores that differ by less are the same: profiles that share features with each other alone
 constexpr double kWorthARound = 1e-4;  // relative gain below which the rounds end
 
 struct Term {
@@ -58,6 +59,7 @@ class TwoMeans {
     direction_.resize(all.size());
     other_.resize(all.size());
     scores_.resize(profiles.size());
+    grains_.resize(profiles.size());
   }
 
   // Orders the members so that the first `n_first` belong together, and the others.
@@ -107,7 +109,9 @@ class TwoMeans {
     for (const int32_t i : members_) scores_[static_cast<size_t>(i)] = along(i);
     order_.assign(members_.begin(), members_.end());
     const auto score = [&](int32_t i) { return scores_[static_cast<size_t>(i)]; };
-    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return score(a) != score(b) ? score(a) > score(b) : a < b; });
+    const auto grains = [&](int32_t i) { return grains_[static_cast<size_t>(i)]; };
+    for (const int32_t i : members_) grains_[static_cast<size_t>(i)] = std::nearbyint(score(i) / kGrain);
+    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return grains(a) != grains(b) ? grains(a) > grains(b) : a < b; });
     double fit = 0;
     for (size_t k = 0; k < order_.size(); ++k) fit += k < n_first_ ? score(order_[k]) : -score(order_[k]);
     return fit;
@@ -136,7 +140,7 @@ class TwoMeans {
 
   std::span<const LaneProfile> profiles_;
   std::vector<std::vector<int32_t>> numbers_;
-  std::vector<double> direction_, other_, scores_;
+  std::vector<double> direction_, other_, scores_, grains_;
   std::span<int32_t> members_;
   size_t n_first_ = 0;
   std::vector<int32_t> order_, kept_;
@@ -146,16 +150,21 @@ class TwoMeans {
 
 std::vector<LaneProfile> lane_profiles(const GrowingGroup& group, int n_lanes) {
   std::vector<std::vector<Term>> terms(static_cast<size_t>(n_lanes));
-  for (const GrowingGroup::Slot& slot : group.slots()) {
-    if (!slot.room) continue;
+  const auto is_positive = [](float w) { return w > 0 && w < kMostWeight; };
+  group.each_slot([&](const GrowingGroup::Slot& slot) {
+    if (slot.is_lone()) {
+      if (slot.lane < n_lanes && is_positive(slot.lone[0])) terms[slot.lane].push_back({slot.feature, slot.lone[0]});
+      return;
+    }
     for (unsigned banks = slot.banks; banks; banks &= banks - 1) {
       const int bank = std::countr_zero(banks);
       const float* const weights = group.weights(slot, bank);
-      for (int l = 0; l < kBankLanes && kBankLanes * bank + l < n_lanes; ++l) {
-        if (weights[l] > 0 && weights[l] < kMostWeight) terms[static_cast<size_t>(kBankLanes * bank + l)].push_back({slot.feature, weights[l]});
+      for (unsigned lanes = lanes_where(weights, is_positive); lanes; lanes &= lanes - 1) {
+        const int l = std::countr_zero(lanes), lane = kBankLanes * bank + l;
+        if (lane < n_lanes) terms[static_cast<size_t>(lane)].push_back({slot.feature, weights[l]});
       }
     }
-  }
+  });
   std::vector<LaneProfile> profiles;
   for (auto& lane : terms) profiles.push_back(profile_of(lane));
   return profiles;

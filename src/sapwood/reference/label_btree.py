@@ -18,7 +18,7 @@ Profile = dict[int, float]
 LANES = 16
 FIRST_SQUARE, FIRST_BIAS = 1.5, -0.9
 NEGLIGIBLE_GRADIENT, NEGLIGIBLE_WEIGHT = 1e-3, 0.05
-MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE = 32, 3, 8, 1e-4, 1e-6
+MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE, GRAIN = 32, 3, 8, 1e-4, 1e-6, 1e-5
 REHEARSALS = 2
 FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 3, 256, 1.1
 YOUNG, CLOSE, MOST_WAITING = 16, 0.01, 2**20
@@ -37,7 +37,8 @@ class Weight:
 class Node:
     """A node with a regressor (a lane) for each child; sixteen lanes are a bank.
 
-    `lines[bank]` holds 16 weights for each feature that has occurred with a child of the bank, and for no other.
+    A feature that has occurred once, with one lane, has a weight there alone, in `lone`. Once it occurs again
+    `lines[bank]` holds 16 weights for it, in each bank with a child of which it has occurred.
     """
 
     is_leaf: bool = True
@@ -45,6 +46,7 @@ class Node:
     lane: int = -1
     children: list[int] = field(default_factory=list)
     bias: dict[int, Weight] = field(default_factory=dict)
+    lone: dict[int, tuple[int, Weight]] = field(default_factory=dict)
     lines: dict[int, dict[int, list[Weight]]] = field(default_factory=dict)
     n_labels: int = 0
     n_rows: int = 0
@@ -52,8 +54,30 @@ class Node:
 
     def line(self, lane: int, feature: int) -> list[Weight]:
         """The weights of a feature in the bank of a lane, made if they are not there."""
+        if feature in self.lone:
+            owner, weight = self.lone.pop(feature)
+            self.line(owner, feature)[owner % LANES] = weight
         bank = self.lines.setdefault(lane // LANES, {})
         return bank.setdefault(feature, [Weight() for _ in range(LANES)])
+
+    def features(self) -> set[int]:
+        """What any lane knows."""
+        return self.lone.keys() | {f for bank in self.lines.values() for f in bank}
+
+    def lane_weights(self, lane: int) -> dict[int, Weight]:
+        """What a lane knows, by feature."""
+        bank = self.lines.get(lane // LANES, {})
+        alone = {f: weight for f, (owner, weight) in self.lone.items() if owner == lane}
+        return {f: line[lane % LANES] for f, line in bank.items()} | alone
+
+    def meet(self, feature: int, right: set[int]) -> None:
+        """Make sure that these lanes know a feature."""
+        is_new = feature not in self.lone and not any(feature in bank for bank in self.lines.values())
+        if is_new and len(right) == 1:
+            self.lone[feature] = (min(right), Weight())
+        else:
+            for lane in right:
+                self.line(lane, feature)
 
     def constant(self, lane: int) -> Weight:
         """The bias of a lane."""
@@ -62,6 +86,9 @@ class Node:
     def reset(self, lane: int) -> None:
         """Make a lane one that has learned nothing."""
         self.bias.pop(lane, None)
+        for feature, (owner, _) in self.lone.items():
+            if owner == lane:
+                self.lone[feature] = (lane, Weight())
         for line in self.lines.get(lane // LANES, {}).values():
             line[lane % LANES] = Weight()
 
@@ -72,13 +99,16 @@ class Node:
             bank = self.lines.get(lane // LANES, {})
             met = sum(x * bank[f][lane % LANES].value for f, x in row.items() if f in bank)
             scores.append(self.constant(lane).value + met)
+        for feature in row.keys() & self.lone.keys():
+            owner, weight = self.lone[feature]
+            if owner < len(scores):
+                scores[owner] += row[feature] * weight.value
         return scores
 
     def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> bool:
         """One step of AdaGrad on the squared hinge, for all lanes. Says whether a wrong lane was above a right one."""
-        for lane in right:
-            for feature in row:
-                self.line(lane, feature)
+        for feature in row:
+            self.meet(feature, right)
         gradients, scores = [], self.scores(row)
         for lane, score in enumerate(scores):
             y = 1.0 if lane in right else -1.0
@@ -92,6 +122,10 @@ class Node:
                 _step(self.constant(lane), gradients[lane], step, decay)
                 for feature in row.keys() & lines.keys():
                     _step(lines[feature][lane % LANES], gradients[lane] * row[feature], step, decay)
+            for feature in row.keys() & self.lone.keys():
+                owner, alone = self.lone[feature]
+                if owner in lanes:
+                    _step(alone, gradients[owner] * row[feature], step, decay)
         wrong = [score for lane, score in enumerate(scores) if lane not in right]
         return min((scores[lane] for lane in right), default=math.inf) < max(wrong, default=-math.inf) + CLOSE
 
@@ -99,10 +133,7 @@ class Node:
         """What speaks for each child: the largest positive weights of its lane, of unit length."""
         found: list[Profile] = []
         for lane in range(len(self.children)):
-            bank = self.lines.get(lane // LANES, {})
-            terms = [
-                (-line[lane % LANES].value, f) for f, line in bank.items() if line[lane % LANES].value > 0
-            ]
+            terms = [(-weight.value, f) for f, weight in self.lane_weights(lane).items() if weight.value > 0]
             largest = {f: -w for w, f in sorted(terms)[:MOST_TERMS]}
             length = math.sqrt(sum(w * w for w in largest.values()))
             found.append({f: largest[f] / length for f in sorted(largest)})
@@ -163,7 +194,7 @@ def _two_means(
     fit, kept = -math.inf, members
     for round_ in range(MOST_ROUNDS):
         score = {i: sum(direction.get(f, 0.0) * w for f, w in profiles[i].items()) for i in members}
-        order = sorted(members, key=lambda i: (-score[i], i))
+        order = sorted(members, key=lambda i: (-round(score[i] / GRAIN), i))
         now = sum(score[i] if k < n_first else -score[i] for k, i in enumerate(order))
         if round_ > 1 and now <= fit + WORTH_A_ROUND * abs(fit):
             break
@@ -318,7 +349,10 @@ class LabelBTree:
         sources = [(v, lane) for v in siblings for lane in range(len(self.nodes[v].children))]
         parts = deal_out(profiles, n_to, self.random)
         made = [self._gather([sources[i] for i in part]) for part in parts]
-        features = {f for v in siblings for bank in self.nodes[v].lines.values() for f in bank}
+        heirs: dict[int, list[int]] = {f: [] for v in siblings for f in self.nodes[v].features()}
+        for number, node in enumerate(made):
+            for feature in node.features():
+                heirs[feature].append(number)
         parent, lanes = self.nodes[siblings[0]].parent, [self.nodes[v].lane for v in siblings]
         shares = [
             [sum(sources[i][0] == v for i in part) / len(part) for v in siblings] if part else []
@@ -330,7 +364,7 @@ class LabelBTree:
         for v, node in zip(siblings[:n_to], made, strict=True):
             node.n_rows, node.regroup_at = n_rows * len(node.children) // len(sources), regroup_at
             self._put(v, node)
-        self._mix_lanes(self.nodes[parent], lanes, shares, features)
+        self._mix_lanes(self.nodes[parent], lanes, shares, heirs)
         for lane in lanes[n_to:]:
             self.nodes[parent].reset(lane)
         for _ in range(REHEARSALS):
@@ -342,15 +376,21 @@ class LabelBTree:
     def _gather(self, sources: list[tuple[int, int]]) -> Node:
         """A node of the given children, with those of their weights that say something."""
         made = Node(is_leaf=self.nodes[sources[0][0]].is_leaf)
+        kept: dict[int, dict[int, Weight]] = {}
         for lane, (v, from_lane) in enumerate(sources):
             old = self.nodes[v]
             made.children.append(old.children[from_lane])
             bias = old.constant(from_lane)
             made.bias[lane] = Weight(bias.value, bias.square)
-            for feature, line in old.lines.get(from_lane // LANES, {}).items():
-                weight = line[from_lane % LANES]
+            for feature, weight in old.lane_weights(from_lane).items():
                 if abs(weight.value) > NEGLIGIBLE_WEIGHT:
-                    made.line(lane, feature)[lane % LANES] = Weight(weight.value, weight.square)
+                    kept.setdefault(feature, {})[lane] = Weight(weight.value, weight.square)
+        for feature, by_lane in kept.items():
+            if len(by_lane) == 1:
+                made.lone[feature] = next(iter(by_lane.items()))
+                continue
+            for lane, weight in by_lane.items():
+                made.line(lane, feature)[lane % LANES] = weight
         return made
 
     def _put(self, v: int, made: Node) -> None:
@@ -361,10 +401,23 @@ class LabelBTree:
             made.n_labels += 1 if made.is_leaf else self.nodes[child].n_labels
 
     @staticmethod
-    def _mix_lanes(node: Node, lanes: list[int], shares: list[list[float]], features: Iterable[int]) -> None:
-        """Lane i becomes the mixture shares[i] of all the lanes, in what it knows of the features."""
+    def _mix_lanes(
+        node: Node, lanes: list[int], shares: list[list[float]], heirs: Mapping[int, list[int]]
+    ) -> None:
+        """Lane i becomes the mixture shares[i] of all the lanes, in what it knows of some features.
+
+        A lone weight goes to the one lane that is the feature's heir.
+        """
         banks = {lane // LANES for lane in lanes}
-        for feature in features:
+        for feature, numbers in heirs.items():
+            owner, alone = node.lone.get(feature, (-1, Weight()))
+            if owner >= 0 and (owner not in lanes or not numbers):
+                continue
+            if owner >= 0 and len(numbers) == 1:
+                node.lone[feature] = (lanes[numbers[0]], alone)
+                continue
+            if owner >= 0:
+                node.line(owner, feature)
             known = {bank for bank in banks if feature in node.lines.get(bank, {})}
             if not known:
                 continue
@@ -399,11 +452,21 @@ class LabelBTree:
         """The last child gets the lane of the one taken out."""
         node, last = self.nodes[v], len(self.nodes[v].children) - 1
         if lane != last:
-            features = {f for bank in node.lines.values() for f in bank}
-            self._mix_lanes(node, [last, lane], [[1.0, 0.0], [1.0, 0.0]], features)
+            self._move_lane(node, last, lane)
             self._attach(v, lane, node.children[last])
         node.reset(last)
         node.children.pop()
+
+    @staticmethod
+    def _move_lane(node: Node, last: int, lane: int) -> None:
+        node.reset(lane)
+        for feature, weight in node.lane_weights(last).items():
+            if feature in node.lone:
+                node.lone[feature] = (lane, weight)
+            elif feature in node.lines.get(lane // LANES, {}) or abs(weight.value) > NEGLIGIBLE_WEIGHT:
+                node.line(lane, feature)[lane % LANES] = Weight(weight.value, weight.square)
+        bias = node.constant(last)
+        node.bias[lane] = Weight(bias.value, bias.square)
 
     def _mend(self, v: int) -> None:
         """Restore that a node is at least half full."""
