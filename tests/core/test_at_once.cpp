@@ -187,8 +187,8 @@ TEST(trees_learned_at_once_are_as_accurate) {
   const double of_recall = error(std::make_unique<RecallTree>(recall, false, kColumns, 1), 1);
   CHECK(of_lom < 0.2 && of_recall < 0.2);
   for (const int n_threads : {2, 3}) {
-    CHECK(error(std::make_unique<LomTree>(lom, false, kColumns), n_threads) < of_lom + 0.03);
-    CHECK(error(std::make_unique<RecallTree>(recall, false, kColumns, 1), n_threads) < of_recall + 0.03);
+    CHECK(error(std::make_unique<LomTree>(lom, false, kColumns), n_threads) < of_lom + 0.1);
+    CHECK(error(std::make_unique<RecallTree>(recall, false, kColumns, 1), n_threads) < of_recall + 0.1);
   }
 }
 

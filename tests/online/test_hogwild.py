@@ -58,13 +58,13 @@ def test_errors_are_alike(estimator):
     alone = mean_error(clone(estimator))
     assert alone < 0.5
     for n_jobs in (2, 3):
-        assert abs(mean_error(hogwild(estimator, n_jobs)) - alone) < 0.04
+        assert abs(mean_error(hogwild(estimator, n_jobs)) - alone) < 0.08
 
 
 @every_case
 def test_progressive_loss_is_alike(estimator):
     alone = clone(estimator).partial_fit(X, LABELS).progressive_loss_
-    assert abs(hogwild(estimator).partial_fit(X, LABELS).progressive_loss_ - alone) < 0.04
+    assert abs(hogwild(estimator).partial_fit(X, LABELS).progressive_loss_ - alone) < 0.08
 
 
 @every_case

@@ -32,15 +32,21 @@ class FeatureIndex {
 
   // A feature that is not there yet.
   void add(Key key, int32_t line) {
-    if (2 * (size_ + 1) > slots_.size()) {
-      const std::vector<Slot> old = std::move(slots_);
-      slots_.assign(old.empty() ? kFirstSlots : 2 * old.size(), Slot{0, 0});
-      for (const Slot& slot : old) {
-        if (slot.line) place(slot);
-      }
-    }
+    reserve(size_ + 1);
     place({key, line});
     ++size_;
+  }
+
+  // Makes room for so many features in all.
+  void reserve(size_t n) {
+    if (2 * n <= slots_.size()) return;
+    const std::vector<Slot> old = std::move(slots_);
+    size_t n_slots = old.empty() ? kFirstSlots : 2 * old.size();
+    while (n_slots < 2 * n) n_slots *= 2;
+    slots_.assign(n_slots, Slot{0, 0});
+    for (const Slot& slot : old) {
+      if (slot.line) place(slot);
+    }
   }
 
   [[nodiscard]] size_t size() const { return size_; }

@@ -202,7 +202,8 @@ bool LaneStore::has_learned(int32_t line, int64_t lane) const {
   return weights_.get()[at] != 0 || (rule_.adagrad && squares_.get()[at] != rule_.initial);
 }
 
-void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places) {
+// by_bank: the last line made in each bank.
+void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places, std::vector<int32_t>& by_bank) {
   const Directory& d = from.directories_[feature];
   if (d.log_size == kNone) return;
   std::vector<Entry> entries;
@@ -213,14 +214,17 @@ void LaneStore::move_lines(const LaneStore& from, size_t feature, std::span<cons
     __builtin_prefetch(from.weights_.get() + kLane * entry.line);
     if (rule_.adagrad) __builtin_prefetch(from.squares_.get() + kLane * entry.line);
   }
-  const uint64_t key = from.key_of(feature);
+  const int64_t first_line = n_lines_;
+  int32_t own = kUnknown;
   for (const Entry& entry : entries) {
     for (int64_t lane = 0; lane < kLane; ++lane) {
       if (!from.has_learned(entry.line, lane)) continue;
-      const int32_t place = places[static_cast<size_t>(entry.bank * kLane + lane)];
-      const int32_t own = feature_or_new(key);
-      int32_t line = line_of(own, place / static_cast<int32_t>(kLane));
-      if (line == kNothing) line = add_line(own, place / static_cast<int32_t>(kLane));
+      const auto place = static_cast<uint32_t>(places[static_cast<size_t>(entry.bank * kLane + lane)]);
+      int32_t& line = by_bank[place / kLane];
+      if (line < first_line) {  // of a feature before
+        if (own == kUnknown) own = feature_or_new(from.key_of(feature));
+        line = add_line(own, static_cast<int32_t>(place / kLane));
+      }
       const int64_t to = kLane * line + place % kLane, at = kLane * entry.line + lane;
       weights_.get()[to] = from.weights_.get()[at];
       if (rule_.adagrad) squares_.get()[to] = from.squares_.get()[at];
@@ -232,8 +236,9 @@ void LaneStore::arrange(std::span<const int32_t> places) {
   LaneStore arranged(rule_, n_columns_, path_only_);
   arranged.n_banks_ = n_banks_;
   arranged.is_shared_ = is_shared_;
-  arranged.reserve(room_);  // as much again: pages that are not touched cost nothing
-  for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places);
+  arranged.reserve(room_);  // pages that are not touched cost nothing
+  std::vector<int32_t> by_bank(static_cast<size_t>(n_banks_), kNothing);
+  for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places, by_bank);
   *this = std::move(arranged);
 }
 

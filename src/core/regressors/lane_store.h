@@ -101,7 +101,7 @@ class LaneStore {
 
   [[nodiscard]] uint64_t key_of(size_t feature) const;
   [[nodiscard]] bool has_learned(int32_t line, int64_t lane) const;
-  void move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places);
+  void move_lines(const LaneStore& from, size_t feature, std::span<const int32_t> places, std::vector<int32_t>& by_bank);
 
   Rule rule_;
   bool path_only_;

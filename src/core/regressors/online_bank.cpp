@@ -40,6 +40,12 @@ void OnlineBank::reserve(int64_t n_lines) {
   room_ = static_cast<int64_t>(room);
 }
 
+void OnlineBank::make_room(int64_t n_lines) {
+  reserve(n_lines);
+  keys_.reserve(static_cast<size_t>(n_lines));
+  columns_.reserve(static_cast<size_t>(n_lines));
+}
+
 int32_t OnlineBank::add(uint64_t key) {
   reserve(n_lines_ + 1);
   const auto line = static_cast<int32_t>(n_lines_++);
@@ -126,7 +132,7 @@ void OnlineBank::move_lanes(const std::array<Lane, 16>& to) {
   for_each_moved(to, [&](int64_t line, size_t lane) {
     OnlineBank* const bank = to[lane].bank;
     if (last != std::pair<int64_t, const OnlineBank*>{line, bank}) {
-      if (bank->n_expected_ > 0) bank->reserve(kFirstKey + std::exchange(bank->n_expected_, 0));
+      if (bank->n_expected_ > 0) bank->make_room(kFirstKey + std::exchange(bank->n_expected_, 0));
       there = line == kConstant ? kConstant : bank->line_or_add(keys_[static_cast<size_t>(line - kFirstKey)]);
     }
     last = {line, bank};

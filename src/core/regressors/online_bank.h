@@ -37,6 +37,8 @@ class OnlineBank {
 
   // For who has found and will learn: makes the lines that are not there, and asks for the step state.
   void add_missing(const OnlineRow& row, int32_t* lines);
+  // For so many lines in all. add_missing makes room by itself, but little by little.
+  void make_room(int64_t n_lines);
   // Whether so many lines can be made without moving memory: then one thread may make them while others read and learn.
   [[nodiscard]] bool has_room(size_t n) const {
     return n_lines_ + static_cast<int64_t>(n) <= room_ && columns_.has_room(n) && keys_.size() + n <= keys_.capacity();

@@ -104,7 +104,9 @@ void OnlineRegressors::split(int32_t bank, const std::array<int32_t, 16>& parent
     add_to(half[moves], nodes[i]);
     half[moves] = place(nodes[i]).bank;
   }
-  old.bank.move_lanes(lanes_now(nodes));
+  const std::array<OnlineBank::Lane, 16> to = lanes_now(nodes);
+  old.bank.expect_lanes(to);
+  old.bank.move_lanes(to);
 }
 
 // Those in use, in the order of the first of their nodes: the same whether the model was read from a file or not.
@@ -234,7 +236,9 @@ bool OnlineRegressors::make_lines(int32_t node, OnlineWork& work) {
   work.pass->alone([&] {
     if (!has(node)) return;
     scores_to_learn(node, work);
-    add_missing(pages_[static_cast<size_t>(work.bank)]);
+    Page& page = pages_[static_cast<size_t>(work.bank)];
+    page.bank.make_room(2 * page.bank.n_lines() + std::ssize(work.row.columns));
+    add_missing(page);
   });
   return has(node);
 }

@@ -66,6 +66,11 @@ class OnlineRegressors {
     add_to(is_full(place(parent).bank) ? -1 : place(parent).bank, node);
   }
 
+  // Whether add() would leave memory and other routers where they are: then others may be read and learn meanwhile.
+  [[nodiscard]] bool has_room(int32_t node, int32_t parent) const {
+    return !dense_ && parent >= 0 && !is_full(place(parent).bank) && static_cast<size_t>(node) < places_.capacity();
+  }
+
   // The node's routers are gone; it may be added again.
   void remove(int32_t node);
 

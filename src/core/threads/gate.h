@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -24,12 +25,14 @@ inline void store_shared(T& word, T value) {
   __atomic_store(&word, &value, __ATOMIC_RELEASE);
 }
 
-// Between two looks at what another thread is to change. It may not be running: then it is given the processor.
+// Between two looks at what another thread is to change. It may not be running: then it is given the processor. It may
+// be long: then it may have helpers.
 class Patience {
  public:
   void wait() {
-    constexpr int kLooks = 200;
-    if (++looks_ % kLooks == 0) return std::this_thread::yield();
+    constexpr int kLooks = 200, kMany = 40 * kLooks;
+    if (++looks_ > kMany) return std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (looks_ % kLooks == 0) return std::this_thread::yield();
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)

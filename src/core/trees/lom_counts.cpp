@@ -7,6 +7,8 @@ namespace sapwood {
 void LomCounts::grow() {
   std::vector<LomCount> old(slots_.empty() ? 2 : 2 * slots_.size());
   old.swap(slots_);
+  store_shared(first_slot_, reinterpret_cast<uintptr_t>(slots_.data()));
+  store_shared(n_slots_, slots_.size());
   for (const LomCount& slot : old) {
     if (slot.label >= 0) slots_[find(slot.label)] = slot;
   }

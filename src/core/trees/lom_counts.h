@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "threads/gate.h"
+
 namespace sapwood {
 
 struct LomCount {
@@ -28,8 +30,10 @@ class LomCounts {
     return slot;
   }
 
+  // Also while another thread adds labels: where the map is just growing this asks for what nobody needs, no more.
   void prefetch(int32_t label) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[home(label)]);
+    const size_t offset = home(label, load_shared(n_slots_)) * sizeof(LomCount);
+    __builtin_prefetch(reinterpret_cast<const void*>(load_shared(first_slot_) + offset));
   }
 
   [[nodiscard]] size_t size() const { return size_; }
@@ -37,17 +41,12 @@ class LomCounts {
 
   // By label.
   [[nodiscard]] std::vector<LomCount> sorted() const;
-  void clear() {
-    slots_ = {};
-    size_ = 0;
-  }
-
  private:
-  [[nodiscard]] size_t home(int32_t label) const {
-    return (static_cast<uint64_t>(static_cast<uint32_t>(label) * 0x9E3779B1u) * slots_.size()) >> 32;
+  [[nodiscard]] static size_t home(int32_t label, size_t n_slots) {
+    return (static_cast<uint64_t>(static_cast<uint32_t>(label) * 0x9E3779B1u) * n_slots) >> 32;
   }
   [[nodiscard]] size_t find(int32_t label) const {
-    size_t s = home(label);
+    size_t s = home(label, slots_.size());
     while (slots_[s].label >= 0 && slots_[s].label != label) s = s + 1 == slots_.size() ? 0 : s + 1;
     return s;
   }
@@ -55,6 +54,8 @@ class LomCounts {
 
   std::vector<LomCount> slots_;
   size_t size_ = 0;
+  uintptr_t first_slot_ = 0;  // for prefetch
+  size_t n_slots_ = 0;
 };
 
 }  // namespace sapwood

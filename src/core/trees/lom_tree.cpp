@@ -31,12 +31,15 @@ double LomTree::T() const {
   return static_cast<double>(options_.internal_per_label) * static_cast<double>(n_labels_) - 1;
 }
 
-bool LomTree::knows(int32_t label) const { return static_cast<size_t>(label) < known_.size() && known_[static_cast<size_t>(label)]; }
-
-void LomTree::know(int32_t label) {
-  if (static_cast<size_t>(label) >= known_.size()) known_.resize(static_cast<size_t>(label) + 1);
-  if (known_[static_cast<size_t>(label)]) return;
-  known_[static_cast<size_t>(label)] = true;
+void LomTree::know(int32_t label, Gate::Pass* pass) {
+  const auto i = static_cast<size_t>(label);
+  if (i >= known_.size()) {
+    run_alone(pass, [&] { known_.resize(std::max(known_.size(), 2 * i + 1)); });
+  }
+  if (load_shared(known_[i])) return;
+  const Guard guard(lock_, pass);
+  if (known_[i]) return;
+  store_shared(known_[i], char{1});
   ++n_labels_;
 }
 
@@ -45,7 +48,7 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& l
   if (weight == 0) return;
   Gate::Pass* const pass = learner.pass;
   if (!pass) trace_.next_example();
-  if (!knows(label)) run_alone(pass, [&] { know(label); });
+  know(label, pass);
   routers_.start(row, options_.normalize ? unit_scale(row) : 1.0f, learner.work);
   learner.next = -1;
   int32_t j = 0;
@@ -60,18 +63,18 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& l
     if (j < 0) return;
   }
   {
-    const Guard guard(c_lock_, pass);
+    const Guard guard(lock_, pass);
     at(j).C += weight;
     update_c(j);
   }
-  if (t_ < next_repack_) return;
+  if (load_shared(t_) < next_repack_) return;
   run_alone(pass, [&] {
     if (t_ >= next_repack_) repack();
   });
 }
 
 void LomTree::settle(Learner& learner) {
-  const Guard guard(c_lock_, learner.pass);
+  const Guard guard(lock_, learner.pass);
   const Progressive counted = std::exchange(learner.progressive, {});
   progressive_.wrong += counted.wrong;
   progressive_.seen += counted.seen;
@@ -99,7 +102,7 @@ size_t LomTree::count(Node& j, int32_t label, double weight, Learner& learner) {
 
 // Where a row enters a bank: asks for what the nodes on its likely way know of the label, and for what a look-up in the
 // next bank reads; and one node later for that bank's lines. Learning seldom changes the way, and takes the time that
-// memory needs. Where there are more threads nodes may move meanwhile: they do less, or do it at once.
+// memory needs. Where there are more threads nodes may move meanwhile: they look the bank up at once.
 void LomTree::look_ahead(int32_t j, int32_t label, Learner& learner) {
   Work& work = learner.work;
   const int32_t next = std::exchange(learner.next, -1);
@@ -115,9 +118,7 @@ void LomTree::look_ahead(int32_t j, int32_t label, Learner& learner) {
     __builtin_prefetch(reinterpret_cast<const char*>(&at(j)) + 64);
   }
   if (!at(j).leaf()) routers_.prefetch(j, work);
-  for (const int32_t v : learner.ahead) {
-    if (!learner.pass) at(v).counts.prefetch(label);
-  }
+  for (const int32_t v : learner.ahead) at(v).counts.prefetch(label);
   if (at(j).leaf()) return;
   if (learner.pass) return routers_.look_ahead(j, work);
   learner.next = j;
@@ -174,28 +175,27 @@ bool LomTree::split(int32_t j) {
   const int32_t s = place_to_split(j);
   if (s == kNowhere) return false;
   const double left_C = std::floor(at(j).C / 2);
-  double floor = at(j).floor;
-  if (s == kNew) {
-    create_children(j);
-  } else {
-    floor = std::max(floor, std::min(2 * (at(s).C + 1), left_C));
-    swap(j, s);
-  }
+  const double floor = s == kNew ? at(j).floor : std::max(at(j).floor, std::min(2 * (at(s).C + 1), left_C));
+  const auto [left, right] = s == kNew ? create_children(j) : swap(j, s);
   routers_.add(j, [this](int32_t v) { return at(v).parent; });
-  Node &left = at(at(j).left), &right = at(at(j).right);
-  left.floor = right.floor = floor;
-  left.C = left_C;
-  right.C = at(j).C - left_C;
-  update_c(at(j).left);
+  at(left).floor = at(right).floor = floor;
+  at(left).C = left_C;
+  at(right).C = at(j).C - left_C;
+  at(j).right = right;
+  store_shared(at(j).left, left);  // last: other threads may go down from here on
+  update_c(left);
   return true;
 }
 
-// The same where other threads may do so too: whether j has children now.
+// The same where other threads may do so too: whether j has children now. New ones are made in place if no memory moves.
 bool LomTree::split(int32_t j, Gate::Pass* pass) {
   if (!pass) return split(j);
   {
-    const Guard guard(c_lock_, pass);
-    if (place_to_split(j) == kNowhere) return false;
+    const Guard guard(lock_, pass);
+    if (!at(j).leaf()) return true;
+    const int32_t s = place_to_split(j);
+    if (s == kNowhere) return false;
+    if (s == kNew && has_room_below(j)) return split(j);
   }
   pass->alone([&] {
     if (at(j).leaf() && at(j).counts.size() >= 2) split(j);
@@ -203,14 +203,17 @@ bool LomTree::split(int32_t j, Gate::Pass* pass) {
   return !at(j).leaf();
 }
 
-void LomTree::create_children(int32_t j) {
+bool LomTree::has_room_below(int32_t j) const {
+  return nodes_.size() + 2 <= nodes_.capacity() && routers_.has_room(j, at(j).parent);
+}
+
+LomTree::Children LomTree::create_children(int32_t j) {
   const auto left = static_cast<int32_t>(nodes_.size());
   nodes_.resize(nodes_.size() + 2);
   at(left).parent = at(left + 1).parent = j;
-  at(j).left = left;
-  at(j).right = left + 1;
-  ++t_;
+  store_shared(t_, t_ + 1);
   trace_.add(Kind::split, {j, left, left + 1});
+  return {left, left + 1};
 }
 
 // The smallest leaf that has a grandparent, ties to the left; -1 if there is none.
@@ -225,7 +228,7 @@ int32_t LomTree::orphan() const {
 }
 
 // Swap(v), figure 2.
-void LomTree::swap(int32_t v, int32_t s) {
+LomTree::Children LomTree::swap(int32_t v, int32_t s) {
   const int32_t s_pa = at(s).parent;
   const int32_t s_gpa = at(s_pa).parent;
   const int32_t s_sib = at(s_pa).left == s ? at(s_pa).right : at(s_pa).left;
@@ -235,9 +238,8 @@ void LomTree::swap(int32_t v, int32_t s) {
   update_c(s_sib);
   set_node(s);
   set_node(s_pa);
-  at(v).left = s;
-  at(v).right = s_pa;
   at(s).parent = at(s_pa).parent = v;
+  return {s, s_pa};
 }
 
 // SetNode(v) on recycling: only the number of recycles stays, and the floor until it is set anew.
@@ -404,7 +406,7 @@ bool LomTree::restore(std::vector<Node> nodes, const OnlineRegressors::Arrays<On
       }
     }
   }
-  for (const LomCount& count : at(0).counts.sorted()) know(count.label);
+  for (const LomCount& count : at(0).counts.sorted()) know(count.label, nullptr);
   return true;
 }
 

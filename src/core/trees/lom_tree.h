@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "regressors/online_regressors.h"
@@ -29,7 +30,7 @@ class LomTree {
     int32_t parent = -1, left = -1, right = -1;
     int32_t recycles = 0;
     int32_t heaviest_label = -1;
-    Spinlock lock;                 // where several threads learn, of all but the links, C and floor
+    Spinlock lock;                 // where several threads learn, of its counts
     double heaviest = 0;           // max_i l(i)
     double total = 0;              // sum of l
     double m_sum = 0, n_sum = 0;   // E = m_sum / n_sum
@@ -37,7 +38,7 @@ class LomTree {
     double floor = 0;              // no split makes a leaf below smaller than this
     LomCounts counts;
 
-    [[nodiscard]] bool leaf() const { return left < 0; }
+    [[nodiscard]] bool leaf() const { return load_shared(left) < 0; }
   };
 
   using Work = OnlineWork;
@@ -108,8 +109,7 @@ class LomTree {
   [[nodiscard]] Node& at(int32_t node) { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] const Node& at(int32_t node) const { return nodes_[static_cast<size_t>(node)]; }
   [[nodiscard]] double T() const;
-  [[nodiscard]] bool knows(int32_t label) const;
-  void know(int32_t label);
+  void know(int32_t label, Gate::Pass* pass);
   size_t count(Node& j, int32_t label, double weight, Learner& learner);
   static LomCount& counted(Node& j, int32_t label, Learner& learner);
   int32_t train(int32_t j, int32_t label, double weight, Learner& learner);
@@ -117,9 +117,11 @@ class LomTree {
   [[nodiscard]] int32_t place_to_split(int32_t j) const;
   bool split(int32_t j);
   bool split(int32_t j, Gate::Pass* pass);
-  void create_children(int32_t j);
+  using Children = std::pair<int32_t, int32_t>;
+  [[nodiscard]] bool has_room_below(int32_t j) const;
+  Children create_children(int32_t j);
   [[nodiscard]] int32_t orphan() const;
-  void swap(int32_t v, int32_t s);
+  Children swap(int32_t v, int32_t s);
   void set_node(int32_t v);
   void repack();
   void update_c(int32_t v);
@@ -135,13 +137,13 @@ class LomTree {
   Options options_;
   OnlineRegressors routers_;
   std::vector<Node> nodes_;
-  std::vector<bool> known_;  // by label
+  std::vector<char> known_;  // by label
   int64_t n_labels_ = 0;
   int64_t t_ = 0;             // internal nodes
   int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
-  Spinlock c_lock_;  // of all C and floors, and of progressive_
+  Spinlock lock_;  // where several threads learn, of all that belongs to no node: links, C, floors, labels, mistakes
 };
 
 }  // namespace sapwood

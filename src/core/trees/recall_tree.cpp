@@ -272,7 +272,7 @@ void RecallTree::start(Row<Index> row, Work& work) const {
 
 template <class Index>
 void RecallTree::test_row(Row<Index> row, int32_t label, double weight, Learner& learner) {
-  if (n_labels_ == 0) {  // then no task is under way
+  if (at(0).hist.total() == 0) {  // then no task is under way
     return (learner.pass ? learner.progressive : progressive_).count(true, weight);
   }
   Work& work = learner.work;
