@@ -12,6 +12,7 @@ namespace sapwood {
 namespace {
 
 constexpr int64_t kRowsBetweenStopChecks = 256;
+constexpr int64_t kMostFetched = 256;  // features of a row: more would drive each other out of the cache
 constexpr int64_t kRowsBetweenTrims = 64;
 constexpr int64_t kRegroupFactor = 256;
 constexpr double kOneLabel = 1.1;     // labels a row up to which most rows have one
@@ -191,6 +192,18 @@ void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, floa
   if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
 }
 
+// Learning a row waits for memory more than it computes: what the nodes know of a row to come is asked for beforehand, first
+// where it stands, later the lines. Only on the way from its first label.
+template <class Rows>
+void LabelBTree::fetch(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int64_t i, bool lines) const {
+  if (i >= X.n_rows || X.row(i).count > kMostFetched) return;
+  const bool has_place = label_indptr[i] < label_indptr[i + 1] && places_[static_cast<size_t>(labels[label_indptr[i]])].node >= 0;
+  for (int32_t v = has_place ? places_[static_cast<size_t>(labels[label_indptr[i]])].node : root_; v >= 0; v = node(v).parent) {
+    if (lines) node(v).group.prefetch_lines(X.row(i));
+    else node(v).group.prefetch(X.row(i));
+  }
+}
+
 template <class Rows>
 void LabelBTree::learn(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int32_t n_labels,
                        const float* row_weight, bool predict_first, const Search& search, Monitor& monitor) {
@@ -199,6 +212,8 @@ void LabelBTree::learn(const Rows& X, const int64_t* label_indptr, const int32_t
   LabelSearch ahead(*this, search, 1);
   for (int64_t i = 0; i < X.n_rows; ++i, ++monitor.done) {
     if (i % kRowsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
+    fetch(X, label_indptr, labels, i + 2, false);
+    fetch(X, label_indptr, labels, i + 1, true);
     const float weight = row_weight ? row_weight[i] : 1.0f;
     if (weight == 0) continue;
     const std::span own(labels + label_indptr[i], static_cast<size_t>(label_indptr[i + 1] - label_indptr[i]));

@@ -117,6 +117,8 @@ class LabelBTree {
   [[nodiscard]] int32_t most(int32_t v) const { return node(v).is_leaf ? options_.max_leaf : options_.arity; }
 
   // learning (label_btree.cpp)
+  template <class Rows>
+  void fetch(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int64_t i, bool lines) const;
   template <class Index>
   void learn_row(Row<Index> row, std::span<const int32_t> labels, float weight);
   template <class Index>
