@@ -92,7 +92,7 @@ def test_any_sequence_of_calls_leaves_a_b_tree(calls, sizes, several, seed):
         check_shape(model)
 
 
-def grown(model, X, codes, removed=()):
+def grown(model, X, labels, removed=()):
     """The reference after the same rows and removals as the model."""
     reference = LabelBTree(
         arity=model.arity,
@@ -102,12 +102,11 @@ def grown(model, X, codes, removed=()):
         second_look=model.second_look,
         seed=model._seed(),
     )
-    for label in codes:  # codes in the core are by first occurrence
-        assert label in model._code_of
-    for row, label in zip(X, codes, strict=True):
+    for row, own in zip(X, labels, strict=True):
         values = row.data / np.float32(np.linalg.norm(row.data))
         reference.learn(
-            dict(zip(row.indices.tolist(), values.tolist(), strict=True)), [model._code_of[label]]
+            dict(zip(row.indices.tolist(), values.tolist(), strict=True)),
+            [model._code_of[label] for label in own],  # codes in the core are by first occurrence
         )
     for label in removed:
         reference.remove(model._code_of[label])
@@ -115,12 +114,20 @@ def grown(model, X, codes, removed=()):
 
 
 @pytest.mark.parametrize(
-    ("arity", "max_leaf", "n_labels", "decay", "second_look"),
-    [(4, 6, 50, 0.0, 0), (4, 8, 60, 0.01, 30), (8, 20, 90, 0.0, 100), (4, 40, 90, 0.0, 1000)],
+    ("arity", "max_leaf", "n_labels", "decay", "second_look", "several"),
+    [
+        (4, 6, 50, 0.0, 0, False),
+        (4, 8, 60, 0.01, 30, False),
+        (8, 20, 90, 0.0, 100, False),
+        (4, 40, 90, 0.0, 1000, False),
+        (4, 6, 50, 0.0, 100, True),
+        (8, 20, 90, 0.01, 0, True),
+    ],
 )
 @pytest.mark.parametrize("n_removed", [0, 25])
-def test_reference_agrees(arity, max_leaf, n_labels, decay, second_look, n_removed):
+def test_reference_agrees(arity, max_leaf, n_labels, decay, second_look, several, n_removed):
     X, codes = stream(400, n_labels)
+    labels = [[int(code), 100 + int(code) // 3] if several else [int(code)] for code in codes]
     model = LabelBTreeClassifier(
         arity=arity,
         max_leaf=max_leaf,
@@ -129,11 +136,11 @@ def test_reference_agrees(arity, max_leaf, n_labels, decay, second_look, n_remov
         random_state=3,
         beam=1000,
         min_beam_share=0,
-    ).partial_fit(X, codes)
+    ).partial_fit(X, labels if several else codes)
     removed = model.labels_[:n_removed]
     if n_removed:
         model.remove_labels(removed)
-    reference = grown(model, X, codes, removed)
+    reference = grown(model, X, labels, removed)
     t = model._tensors()
     assert int(t["figures"][0]) == reference.root
     of_node = [t["children"][a:b].tolist() for a, b in pairwise(t["children_indptr"].tolist())]

@@ -94,6 +94,16 @@ class GrowingGroup {
     return n;
   }
 
+  // Asks for what a row will need before it does: where its features stand, and, a while later, their lines.
+  template <class Index>
+  void prefetch(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) __builtin_prefetch(&slots_[home(static_cast<uint32_t>(row.index[k]))]);
+  }
+  template <class Index>
+  void prefetch_lines(Row<Index> row) const {
+    for (int64_t k = 0; k < row.count; ++k) prefetch_lines(slots_[place_of(static_cast<uint32_t>(row.index[k]))]);
+  }
+
   // Makes sure that the banks have a line of the feature.
   const Slot& add(uint32_t feature, uint16_t banks);
   // Sets the weight of a lane.
@@ -153,8 +163,7 @@ class GrowingGroup {
   [[nodiscard]] GroupLines lines_of(const Slot& slot, float value) const {
     if (!slot.room) return {const_cast<float*>(slot.lone), value, slot.lane, 0};
     float* const lines = arena_.at(slot.block);
-    __builtin_prefetch(lines);
-    __builtin_prefetch(lines + kBankLanes * slot.room);
+    for (int i = 0; i < slot.room; ++i) __builtin_prefetch(lines + kBankLanes * i);
     return {lines, value, slot.banks, slot.room};
   }
   void prefetch_lines(const Slot& slot) const {
@@ -163,10 +172,6 @@ class GrowingGroup {
     for (int i = 0; i < 2 * slot.room; ++i) __builtin_prefetch(lines + kBankLanes * i);
   }
 
-  template <class Index>
-  void prefetch(Row<Index> row) const {
-    for (int64_t k = 0; k < row.count; ++k) __builtin_prefetch(&slots_[home(static_cast<uint32_t>(row.index[k]))]);
-  }
   // The index will not have to grow for this row: pointers into it hold.
   template <class Index>
   void make_room(Row<Index> row) {

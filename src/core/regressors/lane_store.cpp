@@ -236,7 +236,7 @@ void LaneStore::arrange(std::span<const int32_t> places) {
   LaneStore arranged(rule_, n_columns_, path_only_);
   arranged.n_banks_ = n_banks_;
   arranged.is_shared_ = is_shared_;
-  arranged.reserve(n_lines_);
+  arranged.reserve(room_);  // pages that are not touched cost nothing
   std::vector<int32_t> by_bank(static_cast<size_t>(n_banks_), kNothing);
   for (size_t feature = 0; feature < directories_.size(); ++feature) arranged.move_lines(*this, feature, places, by_bank);
   *this = std::move(arranged);

@@ -12,12 +12,14 @@ namespace sapwood {
 namespace {
 
 constexpr int64_t kRowsBetweenStopChecks = 256;
+constexpr int64_t kMostFetched = 256;  // features of a row: more would drive each other out of the cache
 constexpr int64_t kRowsBetweenTrims = 64;
 constexpr int64_t kRegroupFactor = 256;
 constexpr double kOneLabel = 1.1;     // labels a row up to which most rows have one
 constexpr int64_t kMostRows = int64_t{1} << 50;
 constexpr int64_t kYoung = 16;  // rows up to which a label has still to find its neighbours
 constexpr float kClose = 0.01f;  // a right child that leads by no more than this is mistaken
+constexpr double kAgeing = 10;  // rows a label in which a node's steps begin to shrink
 constexpr int64_t kMostWaiting = int64_t{1} << 20;  // entries of the rows that wait for their second look
 constexpr int64_t kDroppedShare = 4;  // a trim drops one line in so many
 
@@ -28,8 +30,13 @@ LabelBTree::LabelBTree(const Options& options, uint64_t seed)
   root_ = new_node(true);
 }
 
-// The more labels a row has, the smaller the step: as a row's loss is shared among its labels.
-float LabelBTree::step() const { return static_cast<float>(options_.step / std::sqrt(labels_a_row())); }
+// The more labels a row has, the smaller the step: as a row's loss is shared among its labels. And it shrinks with the
+// eighth root of the node's age: AdaGrad alone never calms down where features are rare.
+float LabelBTree::step(const Node& o) const {
+  const double rows_a_label = static_cast<double>(o.n_rows) / static_cast<double>(std::max<int64_t>(o.n_labels, 1));
+  const double age = options_.decay > 0 ? 1 : 1 + rows_a_label / kAgeing;
+  return static_cast<float>(options_.step / std::sqrt(labels_a_row() * std::sqrt(std::sqrt(age))));
+}
 
 double LabelBTree::labels_a_row() const {
   return std::max(static_cast<double>(figures_.row_labels) / static_cast<double>(std::max<int64_t>(figures_.rows, 1)), 1.0);
@@ -39,7 +46,7 @@ template <class Index>
 void LabelBTree::learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight) {
   found_.resize(static_cast<size_t>(row.count));
   const int64_t n = o.group.find_or_add(row, scale, positive, found_.data());
-  const GroupStep s{positive, static_cast<int32_t>(o.children.size()), step(), weight, 1 - options_.decay};
+  const GroupStep s{positive, static_cast<int32_t>(o.children.size()), step(o), weight, 1 - options_.decay};
   kernels().group_learn(found_.data(), n, o.group.bias(), s, scores_.data(), gradients_.data());
 }
 
@@ -101,16 +108,52 @@ bool LabelBTree::any_young(std::span<const int32_t> labels) const {
   return std::any_of(labels.begin(), labels.end(), [&](int32_t label) { return counts_[static_cast<size_t>(label)] <= kYoung; });
 }
 
-// Whether a wrong child was above a right one in the node just learned.
-bool LabelBTree::mistaken(const Visit& visit) const {
+// The best wrong lane of the node just learned where it was above a right one, else -1.
+int32_t LabelBTree::mistake(const Visit& visit) const {
   float right = std::numeric_limits<float>::infinity(), wrong = -right;
+  int32_t best = -1;
   for (int32_t lane = 0; lane < size(visit.node); ++lane) {
     const float score = scores_[static_cast<size_t>(lane)];
     const bool is_right = visit.positive[static_cast<size_t>(lane / kBankLanes)] >> (lane % kBankLanes) & 1;
-    if (is_right) right = std::min(right, score);
-    else wrong = std::max(wrong, score);
+    if (is_right) {
+      right = std::min(right, score);
+    } else if (score > wrong) {
+      wrong = score;
+      best = lane;
+    }
   }
-  return right < wrong + kClose;
+  return right < wrong + kClose ? best : -1;
+}
+
+// The nodes on the ways learn which of their children are right. Says whether one of them was mistaken.
+template <class Index>
+bool LabelBTree::learn_ways(Row<Index> row, float scale, float weight) {
+  astray_.clear();
+  bool mistaken = false;
+  for (const Visit& visit : visits_) {
+    Node& o = node(visit.node);
+    ++o.n_rows;
+    learn_node(o, row, scale, visit.positive.data(), weight);
+    const int32_t wrong = mistake(visit);
+    if (wrong < 0) continue;
+    mistaken = true;
+    if (!o.is_leaf) astray_.push_back(o.children[static_cast<size_t>(wrong)]);
+  }
+  return mistaken;
+}
+
+// Where a wrong child was above a right one, the nodes it leads to learn that none of theirs is right. Only where rows have
+// several labels: where a row has one and the features leave it open which, a leaf would unlearn what it should answer.
+template <class Index>
+void LabelBTree::learn_astray(Row<Index> row, float scale, float weight) {
+  constexpr std::array<uint16_t, kGroupBanks> kNone{};
+  for (size_t k = 0; k < astray_.size(); ++k) {
+    const int32_t v = astray_[k];
+    if (std::any_of(visits_.begin(), visits_.end(), [&](const Visit& visit) { return visit.node == v; })) continue;
+    learn_node(node(v), row, scale, kNone.data(), weight);
+    const auto best = std::max_element(scores_.begin(), scores_.begin() + size(v)) - scores_.begin();
+    if (!node(v).is_leaf) astray_.push_back(node(v).children[static_cast<size_t>(best)]);
+  }
 }
 
 // What was learned of a young label was learned against the neighbours it had then, where its first row led: rows that
@@ -141,17 +184,24 @@ void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, floa
   }
   if (n_placed() == 0) return;
   collect_visits(labels);
-  const bool may_wait = options_.second_look > 0 && any_young(labels);
-  bool waits = false;
-  for (const Visit& visit : visits_) {
-    ++node(visit.node).n_rows;
-    learn_node(node(visit.node), row, scale, visit.positive.data(), weight);
-    waits |= may_wait && mistaken(visit);
-  }
+  const bool mistaken = learn_ways(row, scale, weight);
+  if (labels_a_row() > kOneLabel) learn_astray(row, scale, weight);
   regroup_where_due();
-  if (waits) waiting_.push(row, scale, labels, weight, figures_.rows);
+  if (mistaken && options_.second_look > 0 && any_young(labels)) waiting_.push(row, scale, labels, weight, figures_.rows);
   look_again();
   if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
+}
+
+// Learning a row waits for memory more than it computes: what the nodes know of a row to come is asked for beforehand, first
+// where it stands, later the lines. Only on the way from its first label.
+template <class Rows>
+void LabelBTree::fetch(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int64_t i, bool lines) const {
+  if (i >= X.n_rows || X.row(i).count > kMostFetched) return;
+  const bool has_place = label_indptr[i] < label_indptr[i + 1] && places_[static_cast<size_t>(labels[label_indptr[i]])].node >= 0;
+  for (int32_t v = has_place ? places_[static_cast<size_t>(labels[label_indptr[i]])].node : root_; v >= 0; v = node(v).parent) {
+    if (lines) node(v).group.prefetch_lines(X.row(i));
+    else node(v).group.prefetch(X.row(i));
+  }
 }
 
 template <class Rows>
@@ -162,6 +212,8 @@ void LabelBTree::learn(const Rows& X, const int64_t* label_indptr, const int32_t
   LabelSearch ahead(*this, search, 1);
   for (int64_t i = 0; i < X.n_rows; ++i, ++monitor.done) {
     if (i % kRowsBetweenStopChecks == 0 && monitor.stopped()) throw Interrupted{};
+    fetch(X, label_indptr, labels, i + 2, false);
+    fetch(X, label_indptr, labels, i + 1, true);
     const float weight = row_weight ? row_weight[i] : 1.0f;
     if (weight == 0) continue;
     const std::span own(labels + label_indptr[i], static_cast<size_t>(label_indptr[i + 1] - label_indptr[i]));

@@ -117,12 +117,18 @@ class LabelBTree {
   [[nodiscard]] int32_t most(int32_t v) const { return node(v).is_leaf ? options_.max_leaf : options_.arity; }
 
   // learning (label_btree.cpp)
+  template <class Rows>
+  void fetch(const Rows& X, const int64_t* label_indptr, const int32_t* labels, int64_t i, bool lines) const;
   template <class Index>
   void learn_row(Row<Index> row, std::span<const int32_t> labels, float weight);
   template <class Index>
   void learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight);
+  template <class Index>
+  bool learn_ways(Row<Index> row, float scale, float weight);
+  template <class Index>
+  void learn_astray(Row<Index> row, float scale, float weight);
   [[nodiscard]] bool any_young(std::span<const int32_t> labels) const;
-  [[nodiscard]] bool mistaken(const Visit& visit) const;
+  [[nodiscard]] int32_t mistake(const Visit& visit) const;
   void look_again();
   void regroup_where_due();
   void collect_visits(std::span<const int32_t> labels);
@@ -130,7 +136,7 @@ class LabelBTree {
   void insert(int32_t label, Row<Index> row, float scale);
   template <class Index>
   [[nodiscard]] int32_t route(Row<Index> row, float scale);
-  [[nodiscard]] float step() const;
+  [[nodiscard]] float step(const Node& o) const;
   void trim();
 
   // shape (label_btree_shape.cpp)
@@ -167,7 +173,7 @@ class LabelBTree {
   // for the row at hand
   std::vector<GroupLines> found_;
   std::vector<Visit> visits_;
-  std::vector<int32_t> placed_;
+  std::vector<int32_t> placed_, astray_;
   CacheLineVector<float> scores_, gradients_;
 };
 

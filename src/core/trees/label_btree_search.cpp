@@ -91,11 +91,14 @@ std::span<const TopLabel> LabelSearch::run(Row<Index> row) {
   beam_.assign(1, TopLabel{0.0f, tree_.root()});
   while (!beam_.empty()) {
     next_.clear();
-    for (const TopLabel& at : beam_) {
+    for (size_t i = 0; i < beam_.size(); ++i) {
+      const TopLabel at = beam_[i];
+      if (i + 1 < beam_.size()) group_of(beam_[i + 1]).prefetch(row);
       if (best_.size() > top_) cut(top_);
       if (at.score >= worst_) visit(at, row, scale);  // else no child can be among the best
     }
     keep_best_nodes();
+    if (!beam_.empty()) group_of(beam_.front()).prefetch(row);
   }
   cut(top_);
   std::sort(best_.begin(), best_.end(), better);
@@ -107,7 +110,11 @@ void LabelBTree::predict_top(const Rows& X, int32_t top, const Search& search, i
                              float* scores, Monitor& monitor) const {
   parallel_for((X.n_rows + kRowsATask - 1) / kRowsATask, n_threads, monitor, [&](int64_t task, int) {
     LabelSearch one(*this, search, top);
-    for (int64_t i = task * kRowsATask; i < std::min(X.n_rows, (task + 1) * kRowsATask); ++i) {
+    const int64_t end = std::min(X.n_rows, (task + 1) * kRowsATask);
+    const GrowingGroup& first = node(root_).group;
+    for (int64_t i = task * kRowsATask; i < end; ++i) {
+      if (i + 2 < end) first.prefetch(X.row(i + 2));
+      if (i + 1 < end) first.prefetch_lines(X.row(i + 1));
       const std::span<const TopLabel> best = one.run(X.row(i));
       for (size_t k = 0; k < static_cast<size_t>(top); ++k) {
         labels[i * top + static_cast<int64_t>(k)] = k < best.size() ? best[k].label : -1;

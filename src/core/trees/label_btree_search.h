@@ -21,6 +21,7 @@ class LabelSearch {
  private:
   template <class Index>
   void visit(TopLabel at, Row<Index> row, float scale);
+  [[nodiscard]] const GrowingGroup& group_of(TopLabel at) const { return tree_.nodes()[static_cast<size_t>(at.label)]->group; }
   void keep_best_nodes();
   void offer(TopLabel x);
   void cut(size_t n);

@@ -18,7 +18,7 @@ namespace {
 using Kind = TreeEvent::Kind;
 
 constexpr int64_t kRowsATask = 256;
-constexpr int64_t kRowsAtOnce = 16;  // as many wait for memory together
+constexpr int64_t kRowsAtOnce = 8;  // as many wait for memory together
 constexpr int32_t kNowhere = -1, kNew = -2;  // see place_to_split
 
 }  // namespace

@@ -22,6 +22,7 @@ MOST_TERMS, STARTS, MOST_ROUNDS, WORTH_A_ROUND, TIE, GRAIN = 32, 3, 8, 1e-4, 1e-
 REHEARSALS = 2
 FIRST_REGROUP, REGROUP_FACTOR, ONE_LABEL = 3, 256, 1.1
 YOUNG, CLOSE, MOST_WAITING = 16, 0.01, 2**20
+AGEING = 10
 ONE_LABEL_DISCOUNT = 0.5
 
 
@@ -105,8 +106,11 @@ class Node:
                 scores[owner] += row[feature] * weight.value
         return scores
 
-    def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> bool:
-        """One step of AdaGrad on the squared hinge, for all lanes. Says whether a wrong lane was above a right one."""
+    def learn(self, row: Row, right: set[int], step: float, weight: float = 1.0, decay: float = 0.0) -> int:
+        """One step of AdaGrad on the squared hinge, for all lanes.
+
+        Gives the best wrong lane where it was above a right one, else -1.
+        """
         for feature in row:
             self.meet(feature, right)
         gradients, scores = [], self.scores(row)
@@ -126,8 +130,10 @@ class Node:
                 owner, alone = self.lone[feature]
                 if owner in lanes:
                     _step(alone, gradients[owner] * row[feature], step, decay)
-        wrong = [score for lane, score in enumerate(scores) if lane not in right]
-        return min((scores[lane] for lane in right), default=math.inf) < max(wrong, default=-math.inf) + CLOSE
+        others = [lane for lane in range(len(scores)) if lane not in right]
+        wrong = max(others, key=lambda lane: (scores[lane], -lane), default=-1)
+        lowest = min((scores[lane] for lane in right), default=math.inf)
+        return wrong if wrong >= 0 and lowest < scores[wrong] + CLOSE else -1
 
     def profiles(self) -> list[Profile]:
         """What speaks for each child: the largest positive weights of its lane, of unit length."""
@@ -250,14 +256,28 @@ class LabelBTree:
         if not self.places:
             return
         visits = self._visits(labels)
-        mistaken = False
+        mistaken, astray = False, []
         for v, right in visits.items():
-            self.nodes[v].n_rows += 1
-            mistaken |= self.nodes[v].learn(row, right, self._step(), weight, self.decay)
+            node = self.nodes[v]
+            node.n_rows += 1
+            wrong = node.learn(row, right, self._step(v), weight, self.decay)
+            mistaken |= wrong >= 0
+            if wrong >= 0 and not node.is_leaf:
+                astray.append(node.children[wrong])
+        if self._labels_a_row() > ONE_LABEL:
+            self._learn_astray([v for v in astray if v not in visits], row, weight)
         self._regroup_where_due(visits)
         if self.second_look > 0 and mistaken and any(self.counts[label] <= YOUNG for label in labels):
             self.waiting.append(Waiting({f: x for f, x in row.items() if x}, labels, weight, self.n_rows))
         self._look_again()
+
+    def _learn_astray(self, nodes: Iterable[int], row: Row, weight: float) -> None:
+        """Where a wrong child was above a right one, the nodes it leads to learn that none of theirs is right."""
+        for v in nodes:
+            node, scores = self.nodes[v], self.nodes[v].scores(row)
+            node.learn(row, set(), self._step(v), weight, self.decay)
+            if not node.is_leaf:
+                self._learn_astray([node.children[scores.index(max(scores))]], row, weight)
 
     def _look_again(self) -> None:
         """Rows that were mistaken when a label of theirs was young are learned once more, after so many others."""
@@ -268,7 +288,7 @@ class LabelBTree:
                 break
             labels = [label for label in first.labels if label in self.places]
             for v, right in self._visits(labels).items() if labels else ():
-                self.nodes[v].learn(first.row, right, self._step(), first.weight, self.decay)
+                self.nodes[v].learn(first.row, right, self._step(v), first.weight, self.decay)
             self.waiting.pop(0)
 
     def _visits(self, labels: Sequence[int]) -> dict[int, set[int]]:
@@ -284,8 +304,11 @@ class LabelBTree:
     def _labels_a_row(self) -> float:
         return max(self.n_row_labels / max(self.n_rows, 1), 1.0)
 
-    def _step(self) -> float:
-        return self.step / math.sqrt(self._labels_a_row())
+    def _step(self, v: int) -> float:
+        """Smaller where rows have more labels, and with the eighth root of the node's age in rows a label."""
+        rows_a_label = self.nodes[v].n_rows / max(self.nodes[v].n_labels, 1)
+        age = 1.0 if self.decay > 0 else 1 + rows_a_label / AGEING
+        return self.step / math.sqrt(self._labels_a_row() * age**0.25)
 
     def _most(self, v: int) -> int:
         return self.max_leaf if self.nodes[v].is_leaf else self.arity
@@ -371,7 +394,9 @@ class LabelBTree:
             for k in range(max(map(len, parts))):
                 for lane, part in zip(lanes, parts, strict=False):
                     if k < len(part) and profiles[part[k]]:
-                        self.nodes[parent].learn(profiles[part[k]], {lane}, self._step(), 1.0, self.decay)
+                        self.nodes[parent].learn(
+                            profiles[part[k]], {lane}, self._step(parent), 1.0, self.decay
+                        )
 
     def _gather(self, sources: list[tuple[int, int]]) -> Node:
         """A node of the given children, with those of their weights that say something."""
