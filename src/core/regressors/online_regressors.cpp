@@ -233,14 +233,16 @@ bool OnlineRegressors::make_lines(int32_t node, OnlineWork& work) {
     if (is_alone(work.pass) || page.bank.has_room(n_missing(work))) add_missing(page);
   }
   if (work.writable) return true;
+  bool is_there = false;
   work.pass->alone([&] {
-    if (!has(node)) return;
+    is_there = has(node);
+    if (!is_there) return;
     scores_to_learn(node, work);
     Page& page = pages_[static_cast<size_t>(work.bank)];
     page.bank.make_room(2 * page.bank.n_lines() + std::ssize(work.row.columns));
     add_missing(page);
   });
-  return has(node);
+  return is_there;
 }
 
 float OnlineRegressors::learn(int32_t node, int which, double target, double weight, OnlineWork& work) {

@@ -103,7 +103,7 @@ class OnlineRegressors {
   // The same as prefetch for a row that no work has taken yet.
   template <class Index>
   void prefetch_columns(int32_t node, Row<Index> row) const {
-    if (!dense_ && has(node)) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch_columns(row);
+    if (!dense_) pages_[static_cast<size_t>(place(node).bank)].bank.prefetch_columns(row);
   }
 
   struct Place {

@@ -63,6 +63,13 @@ class Spinlock {
   std::atomic<bool> held_{false};
 };
 
+// One that all threads take for every row: apart from what they only read, which would else be taken from them each time.
+struct LoneSpinlock {
+  std::byte before[64];
+  Spinlock lock;
+  std::byte after[64];
+};
+
 class Gate {
  public:
   // One thread's place.

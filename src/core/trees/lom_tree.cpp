@@ -37,7 +37,7 @@ void LomTree::know(int32_t label, Gate::Pass* pass) {
     run_alone(pass, [&] { known_.resize(std::max(known_.size(), 2 * i + 1)); });
   }
   if (load_shared(known_[i])) return;
-  const Guard guard(lock_, pass);
+  const Guard guard(lock_.lock, pass);
   if (known_[i]) return;
   store_shared(known_[i], char{1});
   ++n_labels_;
@@ -63,7 +63,7 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& l
     if (j < 0) return;
   }
   {
-    const Guard guard(lock_, pass);
+    const Guard guard(lock_.lock, pass);
     at(j).C += weight;
     update_c(j);
   }
@@ -74,7 +74,7 @@ void LomTree::learn_row(Row<Index> row, int32_t label, double weight, Learner& l
 }
 
 void LomTree::settle(Learner& learner) {
-  const Guard guard(lock_, learner.pass);
+  const Guard guard(lock_.lock, learner.pass);
   const Progressive counted = std::exchange(learner.progressive, {});
   progressive_.wrong += counted.wrong;
   progressive_.seen += counted.seen;
@@ -191,7 +191,7 @@ bool LomTree::split(int32_t j) {
 bool LomTree::split(int32_t j, Gate::Pass* pass) {
   if (!pass) return split(j);
   {
-    const Guard guard(lock_, pass);
+    const Guard guard(lock_.lock, pass);
     if (!at(j).leaf()) return true;
     const int32_t s = place_to_split(j);
     if (s == kNowhere) return false;

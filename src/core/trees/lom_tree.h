@@ -76,7 +76,7 @@ class LomTree {
   // Asks for the memory that a row to come will read first.
   template <class Index>
   void prefetch(Row<Index> row, const Learner&) const {
-    routers_.prefetch_columns(0, row);
+    if (!at(0).leaf()) routers_.prefetch_columns(0, row);
   }
 
   // The heaviest label of the leaf that the row comes to; -1 before the first example.
@@ -143,7 +143,7 @@ class LomTree {
   int64_t next_repack_ = 64;  // internal nodes at which the routers are laid out anew
   Progressive progressive_;
   Trace trace_;
-  Spinlock lock_;  // where several threads learn, of all that belongs to no node: links, C, floors, labels, mistakes
+  LoneSpinlock lock_;  // where several threads learn, of all that belongs to no node: links, C, floors, labels, mistakes
 };
 
 }  // namespace sapwood

@@ -114,7 +114,7 @@ class RecallTree {
   // Asks for the memory that a row to come will read first.
   template <class Index>
   void prefetch(Row<Index> row, const Learner& learner) const {
-    routers_.prefetch_columns(0, row);
+    if (!at(0).leaf()) routers_.prefetch_columns(0, row);
     if (!learner.pipe) labels_.prefetch(row);
   }
 
