@@ -8,12 +8,14 @@ Three parts. `sets`: every side learns the same arrays in the same order in its 
 batches are CPU time per example, the median over the repeats. PECOS, which is no online learner, stands for prediction.
 `growth`: synthetic streams of 1,000 to 1,000,000 labels; the exponent a of time ~ labels^a, and the depth against its
 bound; settled rows are counted with the prediction that `partial_fit` makes before it learns them. `late`: half of the
-labels come in the second half of the stream; how the old and the new fare.
+labels come in the second half of the stream; how the old and the new fare. What the output file holds of other
+parts and sets is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -71,7 +73,11 @@ def run_sets(args: argparse.Namespace, results: dict[str, Any]) -> Iterator[None
     for name in args.sets.split(","):
         data = prepare(args.data / name)
         sides = take_turns(variants(data, args.ours), data, args.repeats, interpreters)
-        results[name] = {"shape": data.shape, "median": {side: median(runs) for side, runs in sides.items()}}
+        results[name] = {
+            "shape": data.shape,
+            "repeats": args.repeats,
+            "median": {side: median(runs) for side, runs in sides.items()},
+        }
         print(f"\n{name}: {data.shape}\n\n{sets_table(results[name])}\n", flush=True)
         yield
 
@@ -196,7 +202,8 @@ def error(answers: np.ndarray, truth: np.ndarray) -> float:
 def main() -> None:
     args = arguments()
     parts = args.parts.split(",")
-    content: dict[str, Any] = {"machine": report.machine(), "threads": 1, "repeats": args.repeats}
+    content: dict[str, Any] = json.loads(args.output.read_text()) if args.output.exists() else {}
+    content |= {"machine": report.machine(), "threads": 1}
     if "growth" in parts:
         content["growth"] = run_growth(args)
         for figure in ("first_pass_us", "settled_us", "predict_us"):
