@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,20 +94,18 @@ def take_turns(
     results: dict[str, list[Result]] = {variant.name: [] for variant in variants}
     for repeat in range(repeats):
         trained: dict[str, tuple[Path, Result]] = {}
-        models = data.cache / "models"
-        shutil.rmtree(models, ignore_errors=True)
-        models.mkdir(parents=True)
-        for variant in variants:
-            if variant.training not in trained:
-                model = models / f"model-{len(trained)}"
-                trained[variant.training] = model, run("train", variant, data, model, interpreters)
-            model, result = trained[variant.training]
-            if "error" not in result:
-                result = result | run("predict", variant, data, model, interpreters)
-            results[variant.name].append(result)
-            said = f"{data.name}, repeat {repeat + 1}, {variant.name}: {result.get('error', 'done')}"
-            print(said, file=sys.stderr, flush=True)
-        shutil.rmtree(models)
+        # a folder of its own: another benchmark may be at work on the same set
+        with tempfile.TemporaryDirectory(prefix="models-", dir=data.cache) as models:
+            for variant in variants:
+                if variant.training not in trained:
+                    model = Path(models) / f"model-{len(trained)}"
+                    trained[variant.training] = model, run("train", variant, data, model, interpreters)
+                model, result = trained[variant.training]
+                if "error" not in result:
+                    result = result | run("predict", variant, data, model, interpreters)
+                results[variant.name].append(result)
+                said = f"{data.name}, repeat {repeat + 1}, {variant.name}: {result.get('error', 'done')}"
+                print(said, file=sys.stderr, flush=True)
     return results
 
 
