@@ -36,14 +36,15 @@ GrowingGroup::~GrowingGroup() {
   }
 }
 
+size_t GrowingGroup::slots_that_fit() const { return std::max(kFirstSlots, std::bit_ceil(2 * n_features_)); }
+
 void GrowingGroup::reserve(size_t n_features) {
   const size_t n_slots = std::bit_ceil(2 * n_features);
   if (n_slots > slots_.size()) resize_index(n_slots);
 }
 
 void GrowingGroup::fit_index() {
-  const size_t n_slots = std::max(kFirstSlots, std::bit_ceil(2 * n_features_));
-  if (n_slots < slots_.size()) resize_index(n_slots);
+  if (slots_that_fit() < slots_.size()) resize_index(slots_that_fit());
 }
 
 void GrowingGroup::resize_index(size_t n_slots) {
@@ -255,7 +256,7 @@ int64_t GrowingGroup::drop_lines(float below) {
     if (kept) set_banks(slot, kept);
     else clear(slot);
   }
-  if (dropped) resize_index(std::max(kFirstSlots, std::bit_ceil(2 * n_features_)));  // without the slots that are empty now
+  if (dropped) resize_index(slots_that_fit());  // without the slots that are empty now
   return dropped;
 }
 

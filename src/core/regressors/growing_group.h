@@ -180,6 +180,7 @@ class GrowingGroup {
     for (int64_t k = 0; k < row.count; ++k) n += !knows(static_cast<uint32_t>(row.index[k]));
     reserve(n);
   }
+  [[nodiscard]] size_t slots_that_fit() const;
   void resize_index(size_t n_slots);
   Slot& slot_for(uint32_t feature);
   void meet(Slot& slot, uint32_t feature, uint16_t banks, int lane);

@@ -125,16 +125,17 @@ int32_t LabelBTree::mistake(const Visit& visit) const {
   return right < wrong + kClose ? best : -1;
 }
 
-// The nodes on the ways learn which of their children are right. Says whether one of them was mistaken.
+// The nodes on the ways learn which of their children are right. Says whether one of them was mistaken, if anyone asks:
+// looking through all lanes for it takes time.
 template <class Index>
-bool LabelBTree::learn_ways(Row<Index> row, float scale, float weight) {
+bool LabelBTree::learn_ways(Row<Index> row, float scale, float weight, bool asks) {
   astray_.clear();
   bool mistaken = false;
   for (const Visit& visit : visits_) {
     Node& o = node(visit.node);
     ++o.n_rows;
     learn_node(o, row, scale, visit.positive.data(), weight);
-    const int32_t wrong = mistake(visit);
+    const int32_t wrong = asks ? mistake(visit) : -1;
     if (wrong < 0) continue;
     mistaken = true;
     if (!o.is_leaf) astray_.push_back(o.children[static_cast<size_t>(wrong)]);
@@ -184,10 +185,11 @@ void LabelBTree::learn_row(Row<Index> row, std::span<const int32_t> labels, floa
   }
   if (n_placed() == 0) return;
   collect_visits(labels);
-  const bool mistaken = learn_ways(row, scale, weight);
-  if (labels_a_row() > kOneLabel) learn_astray(row, scale, weight);
+  const bool has_several = labels_a_row() > kOneLabel, looks_again = options_.second_look > 0 && any_young(labels);
+  const bool mistaken = learn_ways(row, scale, weight, has_several || looks_again);
+  if (has_several) learn_astray(row, scale, weight);
   regroup_where_due();
-  if (mistaken && options_.second_look > 0 && any_young(labels)) waiting_.push(row, scale, labels, weight, figures_.rows);
+  if (mistaken && looks_again) waiting_.push(row, scale, labels, weight, figures_.rows);
   look_again();
   if (options_.max_memory > 0 && figures_.rows % kRowsBetweenTrims == 0) trim();
 }

@@ -124,7 +124,7 @@ class LabelBTree {
   template <class Index>
   void learn_node(Node& o, Row<Index> row, float scale, const uint16_t* positive, float weight);
   template <class Index>
-  bool learn_ways(Row<Index> row, float scale, float weight);
+  bool learn_ways(Row<Index> row, float scale, float weight, bool asks);
   template <class Index>
   void learn_astray(Row<Index> row, float scale, float weight);
   [[nodiscard]] bool any_young(std::span<const int32_t> labels) const;
