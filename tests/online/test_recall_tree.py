@@ -310,3 +310,9 @@ def test_inspection(stream, arity):
 def test_several_labels_a_row_are_refused():
     with pytest.raises(ValueError, match="one label a row"):
         RecallTreeClassifier().fit(np.eye(2), [[0, 1], [1]])
+
+
+@pytest.mark.parametrize("coverage", [0, 1.5, float("nan")])
+def test_a_coverage_that_is_no_share_is_refused(coverage):
+    with pytest.raises(ValueError, match="coverage must be a number above 0 and at most 1, not"):
+        RecallTreeClassifier(coverage=coverage).fit(np.eye(2), [0, 1])

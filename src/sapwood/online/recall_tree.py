@@ -267,7 +267,7 @@ class RecallTreeClassifier(OnlineTreeClassifier):
             check_whole("max_candidates", self.max_candidates, least=1)
         if self.max_depth is not None:
             check_whole("max_depth", self.max_depth, least=0)
-        check_number("coverage", self.coverage, above=0)
+        check_number("coverage", self.coverage, above=0, most=1)
         check_number("router_tolerance", self.router_tolerance, least=0)
         check_number("bound", self.bound, least=0)
         check_whole("arity", self.arity, least=2)
