@@ -19,15 +19,13 @@ from typing import Any
 import numpy as np
 
 from harness import arrays, report
-from harness.runs import REPOSITORY, prepare
+from harness.runs import REPOSITORY, online_passes, prepare
 from sapwood import model_file, online
 from sapwood.flat import OneVsAllClassifier
 
 SETS = "debian_maintainer,icd10cm_category,nextword_gutenberg_sample,omniglot"
 TREES = ("RecallTreeClassifier", "LOMTreeClassifier", "FilterTreeClassifier")
 TREE_WEIGHTS = ("weights", "line_weights", "dense_weights")
-PASSES = {"nextword_gutenberg_sample": 1}
-USUAL_PASSES = 5
 
 
 def count(model: Any) -> dict[str, int]:
@@ -50,7 +48,7 @@ def measure(folder: Path, passes: int | None) -> dict[str, Any]:
     """Of one set: the table's size, and what each method keeps."""
     data = prepare(folder)
     train = arrays.load(data.cache, "train")
-    n = passes or PASSES.get(data.name, USUAL_PASSES)
+    n = passes or online_passes(data.name)
     flat = OneVsAllClassifier(solver="adagrad", loss="logistic", random_state=0)
     for _ in range(n):
         flat.partial_fit(train.X, train.Y)

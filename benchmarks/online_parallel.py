@@ -22,11 +22,9 @@ import numpy as np
 
 import sapwood
 from harness import arrays, report
-from harness.runs import REPOSITORY, Result, prepare
+from harness.runs import REPOSITORY, Result, online_passes, prepare
 
 SETS = "debian_maintainer,icd10cm_category,nextword_gutenberg_sample"
-PASSES = {"nextword_gutenberg_sample": 1}
-USUAL_PASSES = 5
 METHODS = {"recall_tree": "RecallTreeClassifier", "lom_tree": "LOMTreeClassifier"}
 FASTER, LARGER_ERROR = 1.7, 0.5
 
@@ -93,7 +91,7 @@ def main() -> None:
         cache = prepare(args.data / name).cache
         train, test = arrays.load(cache, "train"), arrays.load(cache, "test")
         for method in args.methods.split(","):
-            passes = PASSES.get(name, USUAL_PASSES)
+            passes = online_passes(name)
             found = measure(method, train, test, passes, args)
             outcome["sets"].setdefault(name, {})[method] = found
             report.write(args.output, outcome)

@@ -21,7 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from harness import report
-from harness.runs import REPOSITORY, DataSet, Interpreters, Result, Variant, median, prepare, take_turns
+from harness.runs import (
+    REPOSITORY,
+    DataSet,
+    Interpreters,
+    Result,
+    Variant,
+    median,
+    online_passes,
+    prepare,
+    take_turns,
+)
 
 SETS = "debian_maintainer,icd10cm_category,nextword_gutenberg_sample,omniglot"
 # Ours, what it is compared with, and the steps of both.
@@ -35,8 +45,6 @@ METHODS: dict[str, tuple[dict[str, Any], str, tuple[float, ...], tuple[float, ..
     ),
     "filter_tree": ({"estimator": "FilterTreeClassifier"}, "ect", (0.1, 0.3, 1.0), (0.25, 0.5, 1.0)),
 }
-PASSES = {"nextword_gutenberg_sample": 1}
-USUAL_PASSES = 5
 FASTER_LEARNING, FASTER_PREDICTING, SMALLER_ERROR = 6.0, 4.0, 0.9
 
 
@@ -81,7 +89,7 @@ def best(variants: list[Variant], runs: dict[str, list[Result]]) -> Variant | No
 
 def compare(method: str, data: DataSet, args: argparse.Namespace, interpreters: Interpreters) -> Result:
     """Search the grids, then measure the best of each."""
-    passes = PASSES.get(data.name, USUAL_PASSES)
+    passes = online_passes(data.name)
     ours, theirs = grid(method, passes)
     searched = take_turns([*ours, *theirs], data, 1, interpreters)
     chosen = [best(ours, searched), best(theirs, searched)]

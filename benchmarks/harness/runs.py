@@ -21,7 +21,14 @@ REPOSITORY = BENCHMARKS.parent
 CACHE = BENCHMARKS / "cache"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
+LONG_STREAMS = ("nextword_gutenberg_sample",)
+
 Result = dict[str, Any]
+
+
+def online_passes(name: str) -> int:
+    """How often the online learners go over the rows of a set."""
+    return 1 if name in LONG_STREAMS else 5
 
 
 @dataclass(frozen=True)
